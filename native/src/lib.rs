@@ -22,7 +22,7 @@ mod _kernel {
     /// The version of the calls between Python and the kernel: `model/kernel.py` has the same number and
     /// refuses another.
     #[pymodule_export]
-    const API: u32 = 6;
+    const API: u32 = 7;
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]
@@ -51,7 +51,7 @@ mod _kernel {
     #[pymodule_export]
     use crate::python::reference::refer_to;
     #[pymodule_export]
-    use crate::state::reduce::delta;
+    use crate::state::accumulators::delta;
 
     #[pymodule_init]
     fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {

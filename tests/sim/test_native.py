@@ -1,6 +1,7 @@
 """The native parts run the same protocol as the reference parts: one seed, one trace, whatever a worker is
 made of (invariant 10)."""
 
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -8,9 +9,11 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
+from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.graphs import SimJob
+from flamestream.simulation.jobs.bank import bank_job
 from flamestream.simulation.jobs.ready import ready_job
-from flamestream.simulation.settings import GUARANTEES, Adjust, promising
+from flamestream.simulation.settings import GUARANTEES, Adjust, Plan, promising
 from flamestream.testing import simulate
 from support.seeds import chunks
 
@@ -40,3 +43,18 @@ def test_so_it_has_with_ready_made_and_vectorised_functions(first: int) -> None:
     one by one."""
     for seed in range(first, first + 20):
         same(seed, job=ready_job(Random(seed)))
+
+
+@pytest.mark.parametrize("first", chunks(0, 100, 20, at_push=40))
+@pytest.mark.parametrize("guarantee", GUARANTEES)
+def test_so_it_has_with_transactions(guarantee: str, first: int) -> None:
+    for seed in range(first, first + 20):
+        same(seed, promising(guarantee), bank_job(Random(seed)))
+
+
+def test_so_it_has_with_transactions_whose_functions_run_twice() -> None:
+    def debugged(_: Random, plan: Plan, faults: FaultPlan) -> tuple[Plan, FaultPlan]:
+        return replace(plan, worker=replace(plan.worker, debug=True)), faults
+
+    for seed in range(20):
+        same(seed, debugged, bank_job(Random(seed)))

@@ -4,9 +4,6 @@ from random import Random
 
 import pytest
 
-from flamestream.core.dataflow.native import native
-from flamestream.core.dataflow.parts import REFERENCE
-from flamestream.model.kernel import kernel
 from flamestream.simulation.jobs.bank import bank_job
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
@@ -23,15 +20,3 @@ def test_outcomes_are_those_of_a_serial_execution_whatever_crashes(first: int) -
 def test_so_they_are_under_every_guarantee(guarantee: str) -> None:
     results = [simulate(seed, adjust=promising(guarantee), job=bank_job(Random(seed))) for seed in range(20)]
     assert sum(result.delivered for result in results) > 100
-
-
-@pytest.mark.skipif(
-    kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
-)
-def test_so_they_are_with_the_kernel() -> None:
-    assert kernel is not None
-    for seed in range(40):
-        ours, theirs = (
-            simulate(seed, job=bank_job(Random(seed)), parts=parts) for parts in (REFERENCE, native(kernel))
-        )
-        assert (seed, ours.trace_hash) == (seed, theirs.trace_hash)

@@ -13,7 +13,7 @@ use crate::flow::outlook::outlooks;
 use crate::flow::passes::ALL;
 use crate::flow::rounds::Rounds;
 use crate::flow::snapshots::{floor_of, floors};
-use crate::flow::states::with_table;
+use crate::flow::states::{with_table, State};
 use crate::flow::Flow;
 use crate::meta::Meta;
 use crate::python::reference::Tools;
@@ -255,8 +255,11 @@ impl Flow {
     }
 
     fn go_back(&mut self, operation: usize, cut: &[u8]) -> PyResult<()> {
-        let limit = floor_of(cut)?;
-        with_table!(self.state_mut(operation)?, table => table.go_back(&limit));
+        let (limit, state) = (floor_of(cut)?, self.state_mut(operation)?);
+        if let State::Transactions(state) = state {
+            state.go_back();
+        }
+        with_table!(state, table => table.go_back(&limit));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 use crate::flow::states::State;
 use crate::flow::Flow;
 use crate::meta::Meta;
-use crate::state::reduce::Changes;
+use crate::state::accumulators::Changes;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -25,6 +25,8 @@ impl Flow {
             State::Folded(_) => return Err(PyAssertionError::new_err("a folded reduce takes rows")),
             State::Shards(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Shards(state) => state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)?,
+            State::Transactions(state) if tombstone => state.remove(&self.cuts, slot, &meta, &payload)?,
+            State::Transactions(state) => state.insert(&self.cuts, slot, &meta, &payload)?,
             State::Reduce(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Reduce(state) => {
                 match state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)? {

@@ -142,7 +142,9 @@ impl Flow {
                 let result = PyTuple::new(py, window.iter())?.into_any();
                 self.forward(vertex, meta, result, false)
             }
-            State::Folded(_) | State::Shards(_) => Err(PyAssertionError::new_err("a batch folds objects")),
+            State::Folded(_) | State::Shards(_) | State::Transactions(_) => {
+                Err(PyAssertionError::new_err("a batch folds objects"))
+            }
         }
     }
 

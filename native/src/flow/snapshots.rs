@@ -46,9 +46,10 @@ impl Flow {
             };
             let made = match self.state_mut(operation)? {
                 State::Grouping(state) => state.row(py, bucket, committed, cut)?,
-                State::Reduce(state) => state.row(py, bucket, committed, cut)?,
+                State::Reduce(state) => state.kept.row(py, bucket, committed, cut)?,
                 State::Folded(state) => state.row(py, bucket, committed, cut)?,
                 State::Shards(state) => state.row(py, bucket, committed, cut)?,
+                State::Transactions(state) => state.kept.row(py, bucket, committed, cut)?,
             };
             rows.push(match made {
                 Some(Changed { slot, key, full, state }) => {
@@ -99,13 +100,16 @@ impl Flow {
                 state.table.restored(key, slot, full, behind).items = items;
             }
             State::Reduce(state) => {
-                state.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
+                state.kept.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
             }
             State::Folded(state) => {
                 state.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
             }
             State::Shards(state) => {
                 state.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
+            }
+            State::Transactions(state) => {
+                state.kept.table.restored(key, slot, full, behind).restored(states.into_any().unbind())
             }
         }
         Ok(())
@@ -134,15 +138,8 @@ impl Flow {
                     .collect();
                 Ok(Some(PyTuple::new(py, last)?.into_any()))
             }
-            State::Reduce(state) => {
-                let Some(at) = state.table.find(key) else { return Ok(None) };
-                let end = state.table.at(at).content.below(cut);
-                if end == 0 {
-                    Ok(None)
-                } else {
-                    state.accumulator(py, at, end - 1)
-                }
-            }
+            State::Reduce(state) => state.kept.below(py, key, cut),
+            State::Transactions(state) => state.kept.below(py, key, cut),
             State::Folded(state) => {
                 let Some(at) = state.table.find(key) else { return Ok(None) };
                 let end = state.table.at(at).content.below(cut);

@@ -5,12 +5,14 @@
 use crate::flow::description::{optional, required};
 use crate::flow::vertex::Kind;
 use crate::payload::attribute::Attribute;
+use crate::state::accumulators::Accumulators;
 use crate::state::folded::Folded;
 use crate::state::grouping::Grouping;
 use crate::state::keyed::Table;
 use crate::state::ready;
 use crate::state::reduce::{Fold, Reduce};
 use crate::state::shards::{self, Folding, Panes, Shards, Steps};
+use crate::state::transactions::Transactions;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -19,6 +21,7 @@ pub enum State {
     Reduce(Reduce),
     Folded(Box<Folded>),
     Shards(Box<Shards>),
+    Transactions(Box<Transactions>),
 }
 
 /// The same expression for the table of whatever state it is.
@@ -30,7 +33,7 @@ macro_rules! with_table {
                 $what
             }
             $crate::flow::states::State::Reduce(state) => {
-                let $table = &mut state.table;
+                let $table = &mut state.kept.table;
                 $what
             }
             $crate::flow::states::State::Folded(state) => {
@@ -39,6 +42,10 @@ macro_rules! with_table {
             }
             $crate::flow::states::State::Shards(state) => {
                 let $table = &mut state.table;
+                $what
+            }
+            $crate::flow::states::State::Transactions(state) => {
+                let $table = &mut state.kept.table;
                 $what
             }
         }
@@ -51,10 +58,14 @@ pub(super) fn grouping_of(number: usize, described: &Bound<'_, PyDict>) -> PyRes
     Ok(State::Grouping(Grouping { operation: number, table: Table::new(), window }))
 }
 
-/// A reduce of ready-made functions, of a windowed program's steps, or of any other functions.
+/// A reduce of ready-made functions, of a windowed program's steps, of transactions, or of any other functions.
 pub(super) fn reducing_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Kind, State)> {
     let py = described.py();
-    let reduce = reduce_of(number, described)?;
+    if let Some(decide) = optional(described, "decide")? {
+        let state = Transactions::new(accumulators_of(number, described)?, decide);
+        return Ok((Kind::Reduce, State::Transactions(Box::new(state))));
+    }
+    let reduce = Reduce { kept: accumulators_of(number, described)?, fold: fold_of(described)? };
     Ok(match (optional(described, "ready_combine")?, optional(described, "steps")?) {
         (Some(combine), _) => {
             let folded = folded_of(described, combine.into_bound(py).cast_into()?, reduce)?;
@@ -67,23 +78,26 @@ pub(super) fn reducing_of(number: usize, described: &Bound<'_, PyDict>) -> PyRes
     })
 }
 
-fn reduce_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<Reduce> {
-    let self_checked: Vec<Bound<'_, PyAny>> = required(described, "self_checked")?.extract(described.py())?;
-    Ok(Reduce {
+fn accumulators_of<T>(number: usize, described: &Bound<'_, PyDict>) -> PyResult<Accumulators<T>> {
+    Ok(Accumulators {
         operation: number,
         table: Table::new(),
         decoded: required(described, "decoded")?,
         delta_state: required(described, "delta_state")?,
-        fold: Fold {
-            initial: required(described, "initial")?,
-            combine: required(described, "combine")?,
-            emit: optional(described, "emit")?,
-            users_initial: required(described, "users_initial")?,
-            users_combine: required(described, "users_combine")?,
-            users_emit: optional(described, "users_emit")?,
-            nothing: required(described, "nothing")?,
-            self_checked: self_checked.iter().map(|class| class.as_ptr() as usize).collect(),
-        },
+    })
+}
+
+fn fold_of(described: &Bound<'_, PyDict>) -> PyResult<Fold> {
+    let self_checked: Vec<Bound<'_, PyAny>> = required(described, "self_checked")?.extract(described.py())?;
+    Ok(Fold {
+        initial: required(described, "initial")?,
+        combine: required(described, "combine")?,
+        emit: optional(described, "emit")?,
+        users_initial: required(described, "users_initial")?,
+        users_combine: required(described, "users_combine")?,
+        users_emit: optional(described, "users_emit")?,
+        nothing: required(described, "nothing")?,
+        self_checked: self_checked.iter().map(|class| class.as_ptr() as usize).collect(),
     })
 }
 
@@ -91,14 +105,15 @@ fn folded_of(described: &Bound<'_, PyDict>, combine: Bound<'_, PyTuple>, reduce:
     let emit = optional(described, "ready_emit")?
         .map(|emit| emit.into_bound(described.py()).cast_into())
         .transpose()?;
+    let Reduce { kept: Accumulators { operation, decoded, delta_state, .. }, fold } = reduce;
     Ok(Folded {
-        operation: reduce.operation,
+        operation,
         table: Table::new(),
         combine: ready::combine(&combine)?,
         emit: ready::emit(emit)?,
-        fold: reduce.fold,
-        decoded: reduce.decoded,
-        delta_state: reduce.delta_state,
+        fold,
+        decoded,
+        delta_state,
         error_type: required(described, "error_type")?,
     })
 }
@@ -131,7 +146,7 @@ fn shards_of(described: &Bound<'_, PyDict>, reduce: Reduce) -> PyResult<Shards> 
         dated_item: field("item"),
         tag: required(described, "tag")?.extract(py)?,
     };
-    let Reduce { operation, fold, decoded, delta_state, .. } = reduce;
+    let Reduce { kept: Accumulators { operation, decoded, delta_state, .. }, fold } = reduce;
     Ok(Shards { operation, table: Table::new(), steps, fold, decoded, delta_state })
 }
 

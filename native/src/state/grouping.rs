@@ -3,9 +3,9 @@
 use crate::meta::{Floor, Meta};
 use crate::payload::encoding;
 use crate::python::reference::{refused, unmatched};
+use crate::state::accumulators::Changes;
 use crate::state::buckets::{Changed, Content};
 use crate::state::keyed::Table;
-use crate::state::reduce::Changes;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 

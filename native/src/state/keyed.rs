@@ -179,6 +179,12 @@ impl<C: Content> Table<C> {
     }
 }
 
+impl<C: Content> Default for Table<C> {
+    fn default() -> Self {
+        Table::new()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

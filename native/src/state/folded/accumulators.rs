@@ -5,10 +5,10 @@ use crate::payload::plans::MAX_DEPTH;
 use crate::payload::row::{object_of, Row};
 use crate::payload::vector;
 use crate::python::reference::Tools;
+use crate::state::accumulators::encoded;
 use crate::state::folded::steps::{Accumulator, Outcome, Steps};
 use crate::state::folded::Folded;
 use crate::state::ready::{number, put_known, Known};
-use crate::state::reduce::encoded;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 

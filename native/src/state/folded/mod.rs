@@ -17,11 +17,12 @@ mod steps;
 use crate::meta::{Floor, Meta};
 use crate::payload::row::Row;
 use crate::python::reference::{unmatched, Tools};
+use crate::state::accumulators::TRIM_ABOVE;
 use crate::state::buckets::Content;
 use crate::state::folded::steps::{Accumulator, Step, Steps};
 use crate::state::keyed::Table;
 use crate::state::ready::{Combine, Emit};
-use crate::state::reduce::{Fold, TRIM_ABOVE};
+use crate::state::reduce::Fold;
 use pyo3::prelude::*;
 
 pub use steps::Outcome;

@@ -1,11 +1,11 @@
 //! Rows of snapshots: a bucket's state at a live cut, or what changed of it between two.
 
 use crate::payload::encoding;
+use crate::state::accumulators::{encoded, python_delta, LEAST_LIMIT};
 use crate::state::folded::steps::{Accumulator, Steps};
 use crate::state::folded::Folded;
 use crate::state::keyed::Table;
 use crate::state::ready::{put_known, Known};
-use crate::state::reduce::{encoded, python_delta, LEAST_LIMIT};
 use crate::state::rows::Rows;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;

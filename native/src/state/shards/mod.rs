@@ -27,9 +27,10 @@ pub use steps::Steps;
 
 use crate::meta::{Floor, Meta};
 use crate::python::reference::{unmatched, Tools};
+use crate::state::accumulators::{encoded, Changes, TRIM_ABOVE};
 use crate::state::buckets::Content;
 use crate::state::keyed::Table;
-use crate::state::reduce::{encoded, Changes, Fold, TRIM_ABOVE};
+use crate::state::reduce::Fold;
 use crate::state::shards::shard::Changed;
 use crate::state::shards::story::{Given, Step, Story};
 use pyo3::prelude::*;

@@ -4,9 +4,9 @@
 //! after a while what changed.
 
 use crate::payload::row::object_of;
+use crate::state::accumulators::encoded;
 use crate::state::buckets::Content;
 use crate::state::keyed::Table;
-use crate::state::reduce::encoded;
 use crate::state::rows::Rows;
 use crate::state::shards::story::Story;
 use crate::state::shards::versions::At;

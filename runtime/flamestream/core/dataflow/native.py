@@ -10,7 +10,7 @@ from itertools import chain, repeat
 from types import ModuleType
 from typing import Any
 
-from flamestream.core.dataflow.dataflow import NO_DOORS, Dataflow, Output, Work
+from flamestream.core.dataflow.dataflow import NO_DOORS, Output, Work
 from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.dataflow.keyed_state import AT_ONCE
 from flamestream.core.dataflow.live_cuts import LiveCuts
@@ -19,6 +19,7 @@ from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Parts
 from flamestream.core.dataflow.stored import Reading, behind
+from flamestream.core.dataflow.transactions import unfolded
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
@@ -32,6 +33,7 @@ from flamestream.model.ids import Epoch, SequenceNumber, SinkName, Slot, WorkerI
 from flamestream.model.kernel import kernel
 from flamestream.model.meta import Meta, floor
 from flamestream.model.payload import ErrorValue
+from flamestream.model.tables.ledger import Deciding
 from flamestream.model.time import END, Time
 from flamestream.model.vertex import Kind, Vertex
 
@@ -138,7 +140,7 @@ class NativeState:
         self.operation = vertex.id
         self._flow = flow
         self._cuts = cuts
-        self._items = Reading.of(vertex) if vertex.kind is Kind.GROUPING else None
+        self._vertex, self._reading = vertex, Reading.of(vertex)
 
     def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
@@ -166,8 +168,10 @@ class NativeState:
     def load(self, chains: Iterable[Chain]) -> None:
         """Take states from a snapshot, or what newer epochs have of some that were taken and not touched. Raises
         Corrupt if rows are missing."""
-        if self._items is not None:  # it takes items at once, and no rows of an older version
-            chains = map(self._items.loaded, chains)
+        if self._vertex.kind is Kind.GROUPING:  # it takes items at once, and no rows of an older version
+            chains = map(self._reading.loaded, chains)
+        elif isinstance(self._vertex.combine, Deciding):
+            chains = unfolded(chains, self._reading)
         stored = self._flow.stored
         self._flow.load(
             self.operation,
@@ -263,8 +267,6 @@ def native(kernel: ModuleType) -> Parts:
     """The parts of the kernel."""
 
     def flow(graph: Graph, settings: WorkerSettings, me: WorkerId, cuts: LiveCuts, output: Output) -> Flow:
-        if graph.ledger is not None:  # the kernel knows no transactions
-            return Dataflow(graph, settings, me, cuts, output)
         return NativeFlow(kernel, graph, settings, me, cuts, output)
 
     return Parts(

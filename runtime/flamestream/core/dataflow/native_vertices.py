@@ -21,6 +21,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads import state as states
 from flamestream.model.payloads.registry import PLANS
+from flamestream.model.tables.ledger import Deciding
 from flamestream.model.vertex import Kind, Vertex
 from flamestream.model.windows.marks import Mark, progress_of
 from flamestream.model.windows.panes import Panes
@@ -62,6 +63,8 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
             described["window"] = vertex.window
         case Kind.REDUCE:
             described |= _fold(vertex, debug)
+            if rows and isinstance(vertex.combine, Deciding):
+                described["decide"] = user_code.decided(vertex, debug)
     return described
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from flamestream.core.dataflow.user_code import Nothing
-from flamestream.core.protocol.chain import Chain, incomplete, is_older
+from flamestream.core.protocol.chain import Chain, incomplete, is_older, older_rows
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.failure import said, shortened
@@ -64,6 +64,10 @@ class Reading:
         if kind is Kind.GROUPING:
             return tuple(value for _, value in self.items(stored))
         return self.accumulator(stored)
+
+    def unstored(self, value: Any) -> Stored:
+        """A state that was found elsewhere, in the form of one that was stored: nothing behind it may be a change."""
+        return older_rows((states.encode_state(value),), self._version, shapes=False)
 
     def loaded(self, chain: Chain) -> Chain:
         """A grouping's chain as one of now."""

@@ -23,7 +23,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from flamestream.core.dataflow import user_code
-from flamestream.core.dataflow.accumulators import META, RESTORED, TRIM_ABOVE, Accumulators
+from flamestream.core.dataflow.accumulators import META, TRIM_ABOVE, Accumulators
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.stored import PLAIN, Reading
@@ -190,22 +190,23 @@ class Transactions(Accumulators):
 
     def load(self, chains: Iterable[Chain]) -> None:
         """Take rows from a snapshot. Raises Corrupt if some are missing."""
-        rows = []
-        for chain in chains:
-            if chain.key == ALL:
-                self._unfold(chain)
-            else:
-                rows.append(chain)
-        super().load(rows)  # behind: what was written since
+        super().load(unfolded(chains, self._reading))
 
-    def _unfold(self, chain: Chain) -> None:
-        """Rows that a fold has kept as one: those of a batch."""
+
+def unfolded(chains: Iterable[Chain], reading: Reading) -> list[Chain]:
+    """Chains of rows alone: those that a fold has kept as one, a batch's, come first, for the others were written
+    since. Raises Corrupt if some are missing."""
+    found, since = list[Chain](), list[Chain]()
+    for chain in chains:
+        if chain.key != ALL:
+            since.append(chain)
+            continue
         if not chain.full:
             raise incomplete(chain)
-        for row, value in self._reading.accumulator(chain.states).rows.items():
-            key = codec.encode(row)
-            bucket = self.buckets[key] = self.make(key, chain.slot)
-            bucket.entries.append((RESTORED, None, value, None))
+        for row, value in reading.accumulator(chain.states).rows.items():
+            # (!) Of the row itself nothing is stored: its next one is full.
+            found.append(chain._replace(key=codec.encode(row), states=reading.unstored(value)))
+    return found + since
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -3,17 +3,19 @@
 use crate::payload::encoding;
 use crate::payload::plans::MAX_DEPTH;
 use crate::payload::vector;
+use crate::state::accumulators::{encoded, Accumulators, Entries};
 use crate::state::keyed::Table;
-use crate::state::reduce::entries::Entries;
-use crate::state::reduce::{encoded, Reduce, LEAST_LIMIT};
 use crate::state::rows::Rows;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-impl Rows for Reduce {
-    type Content = Entries;
+/// Appended values up to which a delta is always worth it (`state.LEAST_LIMIT`).
+pub const LEAST_LIMIT: usize = 64;
 
-    fn table(&mut self) -> &mut Table<Entries> {
+impl<T> Rows for Accumulators<T> {
+    type Content = Entries<T>;
+
+    fn table(&mut self) -> &mut Table<Entries<T>> {
         &mut self.table
     }
 
@@ -36,7 +38,7 @@ impl Rows for Reduce {
     }
 }
 
-impl Reduce {
+impl<T> Accumulators<T> {
     /// The accumulator of the last of `count` entries, all below minimal time.
     fn final_accumulator<'py>(
         &mut self,

@@ -1,8 +1,10 @@
-//! Entries of a bucket: its items, each with its result and the accumulator after it.
+//! Entries of a bucket: its items, each with the accumulator after it.
 
 use crate::meta::{Floor, Meta};
+use crate::payload::vector;
 use crate::state::buckets::{forget_below, Content, Dated};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 pub enum Accumulator {
     Absent,
@@ -11,43 +13,68 @@ pub enum Accumulator {
     Stored(Py<PyAny>),
 }
 
-pub struct Entry {
+pub struct Entry<T> {
     pub meta: Meta,
-    pub payload: Option<Py<PyAny>>,
+    /// None below minimal time.
+    pub item: Option<T>,
     pub accumulator: Accumulator,
-    pub result: Option<Py<PyAny>>,
 }
 
-impl Dated for Entry {
+impl<T> Dated for Entry<T> {
     fn meta(&self) -> &Meta {
         &self.meta
     }
 
     fn is_whole(&self) -> bool {
-        self.payload.is_some()
+        self.item.is_some()
     }
 
     fn forget(&mut self) {
-        self.payload = None;
-        self.result = None;
+        self.item = None;
     }
 }
 
-#[derive(Default)]
-pub struct Entries(pub Vec<Entry>);
+pub struct Entries<T>(pub Vec<Entry<T>>);
 
-impl Entries {
+impl<T> Default for Entries<T> {
+    fn default() -> Self {
+        Entries(Vec::new())
+    }
+}
+
+impl<T> Entries<T> {
     pub fn restored(&mut self, states: Py<PyAny>) {
         self.0 = vec![Entry {
             meta: Meta::from_slice(&[0; 8]),
-            payload: None,
+            item: None,
             accumulator: Accumulator::Stored(states),
-            result: None,
         }];
+    }
+
+    /// The accumulator at a place, None if it has none yet. One that was stored is made by `decoded`.
+    pub fn accumulator<'py>(
+        &mut self,
+        py: Python<'py>,
+        decoded: &Py<PyAny>,
+        place: usize,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let entry = &mut self.0[place];
+        match &entry.accumulator {
+            Accumulator::Absent => Ok(None),
+            Accumulator::Value(value) => Ok(Some(value.bind(py).clone())),
+            Accumulator::Stored(stored) => {
+                let value = match stored.bind(py).cast::<PyTuple>().ok().and_then(vector::restored) {
+                    Some(value) => value,
+                    None => decoded.bind(py).call1((stored,))?,
+                };
+                entry.accumulator = Accumulator::Value(value.clone().unbind());
+                Ok(Some(value))
+            }
+        }
     }
 }
 
-impl Content for Entries {
+impl<T> Content for Entries<T> {
     fn below(&self, cut: &[u8]) -> usize {
         self.0.partition_point(|entry| entry.meta[..] < *cut)
     }

@@ -1,0 +1,242 @@
+//! Transactions: the rows of a graph's tables, and the transactions that touch them. The mirror of
+//! `core/dataflow/transactions.py`, item by item in the same order.
+
+mod pending;
+mod view;
+
+use crate::meta::{Floor, Meta};
+use crate::python::reference::unmatched;
+use crate::state::accumulators::{encoded, Accumulator, Accumulators, Changes, Entry, TRIM_ABOVE};
+use crate::state::buckets::Content;
+use crate::state::transactions::pending::{Pending, RowKey, Transaction};
+use crate::state::transactions::view::{below, Reads, Run, View};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3::{ffi, intern};
+
+type Value = Py<PyAny>;
+/// The rows that a run has written, and what stands there now.
+type Writes = Vec<(RowKey, Value)>;
+
+pub struct Transactions {
+    pub kept: Accumulators<u32>,
+    pending: Pending<Value>,
+    /// `user_code.decided`: (the rows below, a transaction) -> its result, and what it has written.
+    decide: Py<PyAny>,
+    view: Option<Py<View>>,
+}
+
+impl Transactions {
+    pub fn new(kept: Accumulators<u32>, decide: Py<PyAny>) -> Self {
+        Transactions { kept, pending: Pending::new(), decide, view: None }
+    }
+
+    /// A transaction: the results to invalidate and those that hold now.
+    pub fn insert<'py>(
+        &mut self,
+        cuts: &[Floor],
+        slot: u16,
+        meta: &Meta,
+        payload: &Bound<'py, PyAny>,
+    ) -> PyResult<Changes<'py>> {
+        let py = payload.py();
+        self.forget_final(cuts);
+        let item = Transaction::new(meta.clone(), payload.clone().unbind(), encoded(payload)?.into());
+        let one = self.pending.add(item);
+        let dirty = self.run(py, cuts, one, slot)?;
+        let (mut tombstones, mut changes) = self.repaired(py, cuts, dirty, slot)?;
+        tombstones.push((meta.clone(), self.result(py, one), false));
+        tombstones.append(&mut changes);
+        Ok(tombstones)
+    }
+
+    /// A tombstone for a transaction that was inserted before.
+    pub fn remove<'py>(
+        &mut self,
+        cuts: &[Floor],
+        slot: u16,
+        meta: &Meta,
+        payload: &Bound<'py, PyAny>,
+    ) -> PyResult<Changes<'py>> {
+        let py = payload.py();
+        let Some(gone) = self.pending.take_out(meta, &encoded(payload)?) else {
+            return Err(unmatched(py, &format!("operation {}", self.kept.operation), meta));
+        };
+        let dirty = self.written(py, cuts, gone, Vec::new(), slot)?;
+        let result = self.result(py, gone);
+        self.pending.forget(gone);
+        let (mut tombstones, mut changes) = self.repaired(py, cuts, dirty, slot)?;
+        tombstones.push((meta.clone(), result, true));
+        tombstones.append(&mut changes);
+        Ok(tombstones)
+    }
+
+    /// What is above a live cut comes again.
+    pub fn go_back(&mut self) {
+        self.pending.clear();
+    }
+
+    // --- deciding ------------------------------------------------------------------------------------------
+
+    /// Decide a transaction by what stands below it. Those above that have to be looked at again.
+    fn run(&mut self, py: Python<'_>, cuts: &[Floor], one: u32, slot: u16) -> PyResult<Vec<u32>> {
+        let (result, writes, read) = self.decided(py, one)?;
+        self.pending.touch(one, read);
+        self.pending.at_mut(one).result = Some(result);
+        self.written(py, cuts, one, writes, slot)
+    }
+
+    /// Its result, what it has written, and what it has read.
+    fn decided(&mut self, py: Python<'_>, one: u32) -> PyResult<(Value, Writes, Reads)> {
+        let view = self.view(py)?;
+        let one = self.pending.at(one);
+        let rows = std::mem::take(&mut self.kept.table);
+        view.borrow_mut().run = Some(Run { rows, meta: one.meta.clone(), read: Vec::new() });
+        let decided = self.decide.bind(py).call1((&view, &one.item));
+        let run = view.borrow_mut().run.take().expect("nobody else ends it");
+        self.kept.table = run.rows;
+        let (result, writes): (Value, Vec<Bound<'_, PyAny>>) = decided?.extract()?;
+        let written = |write: &Bound<'_, PyAny>| {
+            let row = [write.getattr(intern!(py, "table"))?, write.getattr(intern!(py, "key"))?];
+            let row = encoded(PyTuple::new(py, row)?.as_any())?;
+            Ok((RowKey::from_vec(row), write.getattr(intern!(py, "after"))?.unbind()))
+        };
+        Ok((result, writes.iter().map(written).collect::<PyResult<_>>()?, run.read))
+    }
+
+    /// The view of the next run: another one than that of the last if somebody holds it.
+    fn view<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, View>> {
+        let made = match self.view.take() {
+            // SAFETY: it is alive, and the GIL is held.
+            Some(view) if unsafe { ffi::Py_REFCNT(view.as_ptr()) } == 1 => view.into_bound(py),
+            _ => Bound::new(py, View { decoded: self.kept.decoded.clone_ref(py), run: None })?,
+        };
+        self.view = Some(made.clone().unbind());
+        Ok(made)
+    }
+
+    /// Put what a transaction writes now in place of what it wrote. Those above that have to be looked at again.
+    fn written(
+        &mut self,
+        py: Python<'_>,
+        cuts: &[Floor],
+        one: u32,
+        now: Writes,
+        slot: u16,
+    ) -> PyResult<Vec<u32>> {
+        let (mut dirty, before) = (Vec::new(), std::mem::take(&mut self.pending.at_mut(one).wrote));
+        for (row, old) in &before {
+            let new = value_of(&now, row);
+            let unchanged = match new {
+                Some(new) => same(py, old, new)?,
+                None => false,
+            };
+            if !unchanged {
+                self.put(py, cuts, one, row, true, new, slot);
+                dirty.append(&mut self.pending.above(row, one));
+            }
+        }
+        for (row, new) in now.iter().filter(|(row, _)| value_of(&before, row).is_none()) {
+            self.put(py, cuts, one, row, false, Some(new), slot);
+            dirty.append(&mut self.pending.above(row, one));
+        }
+        self.pending.at_mut(one).wrote = now;
+        Ok(dirty)
+    }
+
+    /// What a transaction has written to a row is `now` instead of what it `had` written.
+    fn put(
+        &mut self,
+        py: Python<'_>,
+        cuts: &[Floor],
+        one: u32,
+        row: &RowKey,
+        had: bool,
+        now: Option<&Value>,
+        slot: u16,
+    ) {
+        let meta = &self.pending.at(one).meta;
+        let at = self.kept.table.touched(row, slot);
+        let entries = &mut self.kept.table.at(at).content;
+        if had {
+            // from its place on: below minimal time numbers are those of others
+            let start = entries.below(meta);
+            let its = entries.0[start..].iter().position(|entry| entry.item == Some(one));
+            entries.0.remove(start + its.expect("what it wrote is there"));
+        }
+        let Some(now) = now else { return };
+        if entries.0.len() > TRIM_ABOVE {
+            entries.trim(cuts);
+        }
+        let place = entries.0.partition_point(|entry| entry.meta <= *meta);
+        let accumulator = Accumulator::Value(now.clone_ref(py));
+        entries.0.insert(place, Entry { meta: meta.clone(), item: Some(one), accumulator });
+    }
+
+    // --- repair --------------------------------------------------------------------------------------------
+
+    /// Look at them again, the lowest first, and at whom that leads to. Tombstones, and results that hold now.
+    fn repaired<'py>(
+        &mut self,
+        py: Python<'py>,
+        cuts: &[Floor],
+        dirty: Vec<u32>,
+        slot: u16,
+    ) -> PyResult<(Changes<'py>, Changes<'py>)> {
+        let (mut tombstones, mut changes, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        dirty.into_iter().for_each(|one| self.pending.wait(&mut waiting, one));
+        while let Some(one) = waiting.pop() {
+            if self.has_read_what_is_there(py, one)? {
+                continue;
+            }
+            let before = self.result(py, one);
+            let dirty = self.run(py, cuts, one, slot)?;
+            dirty.into_iter().for_each(|other| self.pending.wait(&mut waiting, other));
+            let now = self.result(py, one);
+            if encoded(&before)? != encoded(&now)? {
+                let meta = &self.pending.at(one).meta;
+                tombstones.push((meta.clone(), before, true));
+                changes.push((meta.clone(), now, false));
+            }
+        }
+        Ok((tombstones, changes))
+    }
+
+    fn has_read_what_is_there(&mut self, py: Python<'_>, one: u32) -> PyResult<bool> {
+        let one = self.pending.at(one);
+        for (row, read) in &one.read {
+            let now = below(py, &mut self.kept.table, &self.kept.decoded, row, &one.meta)?;
+            let unchanged = match (read, now) {
+                (Some(read), Some(now)) => same(py, read, now.as_unbound())?,
+                (None, None) => true,
+                _ => false,
+            };
+            if !unchanged {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn result<'py>(&self, py: Python<'py>, one: u32) -> Bound<'py, PyAny> {
+        self.pending.at(one).result.as_ref().expect("it was decided").bind(py).clone()
+    }
+
+    /// Nothing comes any more below minimal time, so nothing there is looked at again.
+    fn forget_final(&mut self, cuts: &[Floor]) {
+        let Some(newest) = cuts.last() else { return };
+        let count = self.pending.below(newest);
+        if count >= TRIM_ABOVE {
+            self.pending.forget_first(count);
+        }
+    }
+}
+
+fn value_of<'a>(rows: &'a [(RowKey, Value)], row: &RowKey) -> Option<&'a Value> {
+    rows.iter().find(|(other, _)| other == row).map(|(_, value)| value)
+}
+
+/// Are they one value? By encoding: to `==` 1, True and 1.0 are one (!).
+fn same(py: Python<'_>, one: &Value, other: &Value) -> PyResult<bool> {
+    Ok(one.is(other) || encoded(one.bind(py))? == encoded(other.bind(py))?)
+}

@@ -1,0 +1,235 @@
+//! Pending: the transactions above minimal time in their order, and which of them has touched each row.
+//!
+//! Each has a number as long as it is there. `V`: a value of a row, a transaction or a result.
+//!
+//! Does not: know what a transaction does (mod.rs), or which values a row has (accumulators/).
+
+use crate::meta::Meta;
+use smallvec::SmallVec;
+use std::collections::HashMap;
+
+/// The canonical encoding of a row: the name of its table and its key there.
+pub type RowKey = SmallVec<[u8; 32]>;
+
+/// A transaction, with what its last run has read, written and given.
+pub struct Transaction<V> {
+    pub meta: Meta,
+    pub item: V,
+    /// Behind its meta its place in the order: versions of one item share a meta for a while (!).
+    pub encoded: Box<[u8]>,
+    /// The value of each row that it has asked for; None: nobody below had written it.
+    pub read: Vec<(RowKey, Option<V>)>,
+    pub wrote: Vec<(RowKey, V)>,
+    /// None before its first run.
+    pub result: Option<V>,
+}
+
+impl<V> Transaction<V> {
+    pub fn new(meta: Meta, item: V, encoded: Box<[u8]>) -> Self {
+        Transaction { meta, item, encoded, read: Vec::new(), wrote: Vec::new(), result: None }
+    }
+
+    fn place(&self) -> (&[u8], &[u8]) {
+        (&self.meta, &self.encoded)
+    }
+
+    pub fn has_written(&self, row: &[u8]) -> bool {
+        self.wrote.iter().any(|(other, _)| other[..] == *row)
+    }
+}
+
+pub struct Pending<V> {
+    all: Vec<Option<Box<Transaction<V>>>>,
+    free: Vec<u32>,
+    /// Their numbers, ascending by place.
+    order: Vec<u32>,
+    /// Those that have touched a row, in the same order.
+    touching: HashMap<RowKey, Vec<u32>>,
+}
+
+impl<V> Pending<V> {
+    pub fn new() -> Self {
+        Pending { all: Vec::new(), free: Vec::new(), order: Vec::new(), touching: HashMap::new() }
+    }
+
+    pub fn at(&self, number: u32) -> &Transaction<V> {
+        self.all[number as usize].as_ref().expect("a number is that of a transaction")
+    }
+
+    pub fn at_mut(&mut self, number: u32) -> &mut Transaction<V> {
+        self.all[number as usize].as_mut().expect("a number is that of a transaction")
+    }
+
+    /// The number of a transaction that is put in its place.
+    pub fn add(&mut self, one: Transaction<V>) -> u32 {
+        let behind = self.order.last().is_none_or(|last| self.at(*last).place() <= one.place());
+        let place = if behind {
+            self.order.len()
+        } else {
+            self.order.partition_point(|other| self.at(*other).place() <= one.place())
+        };
+        let one = Some(Box::new(one));
+        let number = match self.free.pop() {
+            Some(number) => {
+                self.all[number as usize] = one;
+                number
+            }
+            None => {
+                self.all.push(one);
+                (self.all.len() - 1) as u32
+            }
+        };
+        self.order.insert(place, number);
+        number
+    }
+
+    /// Take a transaction out of the order, if it is there: `forget` ends it.
+    pub fn take_out(&mut self, meta: &[u8], encoded: &[u8]) -> Option<u32> {
+        let place = self.order.partition_point(|other| self.at(*other).place() < (meta, encoded));
+        let found = self.order.get(place).copied().filter(|found| self.at(*found).place() == (meta, encoded));
+        found.inspect(|_| _ = self.order.remove(place))
+    }
+
+    /// How many of them there are below a cut.
+    pub fn below(&self, cut: &[u8]) -> usize {
+        self.order.partition_point(|other| self.at(*other).meta[..] < *cut)
+    }
+
+    /// Forget the first `count`.
+    pub fn forget_first(&mut self, count: usize) {
+        for number in self.order.drain(..count).collect::<Vec<_>>() {
+            self.forget(number);
+        }
+    }
+
+    /// Nobody asks for this one any more, which is out of the order.
+    pub fn forget(&mut self, number: u32) {
+        let one = self.all[number as usize].take().expect("a transaction is forgotten once");
+        for (row, _) in &one.read {
+            self.let_go(row, number);
+        }
+        self.free.push(number);
+    }
+
+    pub fn clear(&mut self) {
+        *self = Pending::new();
+    }
+
+    /// Its last run has read these rows.
+    pub fn touch(&mut self, number: u32, now: Vec<(RowKey, Option<V>)>) {
+        let before = std::mem::take(&mut self.at_mut(number).read);
+        let has = |rows: &[(RowKey, Option<V>)], row: &RowKey| rows.iter().any(|(other, _)| other == row);
+        for (row, _) in before.iter().filter(|(row, _)| !has(&now, row)) {
+            self.let_go(row, number);
+        }
+        for (row, _) in now.iter().filter(|(row, _)| !has(&before, row)) {
+            let place = self.touching.get(row).map_or(0, |its| {
+                its.partition_point(|other| self.at(*other).place() <= self.at(number).place())
+            });
+            self.touching.entry(row.clone()).or_default().insert(place, number);
+        }
+        self.at_mut(number).read = now;
+    }
+
+    fn let_go(&mut self, row: &RowKey, number: u32) {
+        let its = self.touching.get_mut(row).expect("who has read a row is in its list");
+        its.retain(|other| *other != number);
+        if its.is_empty() {
+            self.touching.remove(row);
+        }
+    }
+
+    /// Those that have to be looked at again because a row has changed at the place of `number`: all above that have
+    /// touched it, up to and including the next that has written it (!).
+    pub fn above(&self, row: &RowKey, number: u32) -> Vec<u32> {
+        let Some(its) = self.touching.get(row) else { return Vec::new() };
+        let start = its.partition_point(|other| self.at(*other).place() < self.at(number).place());
+        let mut found = Vec::new();
+        for other in its[start..].iter().copied().filter(|other| *other != number) {
+            found.push(other);
+            if self.at(other).has_written(row) {
+                break; // who reads above that one reads what it wrote
+            }
+        }
+        found
+    }
+
+    /// Put one among those that wait, which are descending by place, unless it is there.
+    pub fn wait(&self, waiting: &mut Vec<u32>, number: u32) {
+        let place = waiting.partition_point(|other| self.at(*other).place() > self.at(number).place());
+        if waiting.get(place) != Some(&number) {
+            waiting.insert(place, number);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn added(pending: &mut Pending<u8>, time: u64, encoded: &[u8]) -> u32 {
+        pending.add(Transaction::new(Meta::from_slice(&time.to_be_bytes()), 0, encoded.into()))
+    }
+
+    fn row(name: &str) -> RowKey {
+        RowKey::from_slice(name.as_bytes())
+    }
+
+    fn rows(names: &str) -> Vec<(RowKey, Option<u8>)> {
+        names.split_terminator(' ').map(|name| (row(name), None)).collect()
+    }
+
+    fn none() -> Vec<u32> {
+        Vec::new()
+    }
+
+    #[test]
+    fn what_has_changed_is_looked_at_up_to_the_next_that_wrote_it() {
+        let mut pending = Pending::new();
+        let late: Vec<u32> = [5, 1, 4, 2, 3].map(|time| added(&mut pending, time, b"")).into();
+        let [five, one, four, two, three] = late[..] else { unreachable!() };
+        for (number, names) in [(one, "a"), (two, "b"), (three, "a b"), (four, "a"), (five, "a")] {
+            pending.touch(number, rows(names));
+        }
+        pending.at_mut(four).wrote.push((row("a"), 7));
+        assert_eq!(pending.above(&row("a"), one), [three, four]);
+        assert_eq!(pending.above(&row("a"), two), [three, four], "which has not touched it itself");
+        assert_eq!(pending.above(&row("b"), three), none());
+        assert_eq!(pending.above(&row("c"), one), none());
+    }
+
+    #[test]
+    fn who_does_not_touch_a_row_any_more_is_not_looked_at() {
+        let mut pending = Pending::new();
+        let (one, two) = (added(&mut pending, 1, b""), added(&mut pending, 2, b""));
+        pending.touch(two, rows("a b"));
+        pending.touch(two, rows("b c"));
+        assert_eq!(pending.above(&row("a"), one), none());
+        assert_eq!(pending.above(&row("b"), one), [two]);
+        assert_eq!(pending.above(&row("c"), one), [two]);
+        pending.forget_first(2);
+        assert!(pending.touching.is_empty() && pending.order.is_empty());
+    }
+
+    #[test]
+    fn versions_of_one_item_are_told_apart() {
+        let mut pending = Pending::new();
+        let (newer, older) = (added(&mut pending, 1, b"y"), added(&mut pending, 1, b"x"));
+        assert_eq!(pending.order, [older, newer]);
+        assert_eq!(pending.take_out(&1u64.to_be_bytes(), b"z"), None);
+        assert_eq!(pending.take_out(&1u64.to_be_bytes(), b"y"), Some(newer));
+        assert_eq!(pending.take_out(&1u64.to_be_bytes(), b"y"), None);
+        pending.forget(newer);
+        assert_eq!(added(&mut pending, 9, b""), newer, "its number serves another");
+        assert_eq!(pending.below(&9u64.to_be_bytes()), 1);
+    }
+
+    #[test]
+    fn the_lowest_of_those_that_wait_comes_first_and_each_once() {
+        let mut pending = Pending::new();
+        let numbers = [3, 1, 2].map(|time| added(&mut pending, time, b""));
+        let mut waiting = Vec::new();
+        numbers.iter().chain(&numbers).for_each(|number| pending.wait(&mut waiting, *number));
+        assert_eq!(waiting, [numbers[0], numbers[2], numbers[1]]);
+    }
+}

@@ -17,6 +17,7 @@ use crate::flow::states::{with_table, State};
 use crate::flow::Flow;
 use crate::meta::Meta;
 use crate::python::reference::Tools;
+use crate::state::matching::Matching;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use std::collections::{HashMap, HashSet};
@@ -281,6 +282,29 @@ impl Flow {
         key: &[u8],
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.restored_from(py, operation, key)
+    }
+
+    /// A walk through the keys of an operation begins, or ends.
+    fn walked(&mut self, operation: usize, begins: bool) -> PyResult<()> {
+        with_table!(self.state_mut(operation)?, table => table.walked(begins));
+        Ok(())
+    }
+
+    /// Those keys of buckets `from` to before `upto` that are meant, where that ended, and whether more stand behind.
+    fn walk<'py>(
+        &mut self,
+        py: Python<'py>,
+        operation: usize,
+        from: usize,
+        upto: usize,
+        head: &[u8],
+        text: Option<&[u8]>,
+    ) -> PyResult<(Vec<Bound<'py, PyBytes>>, usize, bool)> {
+        let matching = Matching { head, text };
+        Ok(with_table!(self.state_mut(operation)?, table => {
+            let (some, end, left) = table.walk(from, upto, &matching);
+            (some.map(|key| PyBytes::new(py, key)).collect(), end, left)
+        }))
     }
 
     /// (slot, key) of every bucket, for tests and tools.

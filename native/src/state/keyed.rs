@@ -3,6 +3,7 @@
 
 use crate::meta::Floor;
 use crate::state::buckets::{Bucket, Content};
+use crate::state::matching::Matching;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use std::hash::BuildHasher;
 
@@ -10,6 +11,8 @@ use std::hash::BuildHasher;
 pub struct Table<C> {
     buckets: Vec<Option<Box<Bucket<C>>>>,
     free: Vec<u32>,
+    /// How many walks through the keys are under way.
+    walks: usize,
     by_key: HashTable<u32>,
     hasher: DefaultHashBuilder,
     pub dirty: Vec<u32>,
@@ -24,6 +27,7 @@ impl<C: Content> Table<C> {
         Table {
             buckets: Vec::new(),
             free: Vec::new(),
+            walks: 0,
             by_key: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             dirty: Vec::new(),
@@ -60,7 +64,8 @@ impl<C: Content> Table<C> {
             older: false,
             content: C::default(),
         });
-        let at = match self.free.pop() {
+        // (!) While somebody walks, new ones stand at the end: a place that was passed would not be seen again.
+        let at = match if self.walks == 0 { self.free.pop() } else { None } {
             Some(at) => {
                 self.buckets[at as usize] = Some(bucket);
                 at
@@ -174,6 +179,24 @@ impl<C: Content> Table<C> {
         &mut bucket.content
     }
 
+    /// A walk through the keys begins, or ends.
+    pub fn walked(&mut self, begins: bool) {
+        self.walks = if begins { self.walks + 1 } else { self.walks.saturating_sub(1) };
+    }
+
+    /// Those keys at the places `from` to before `upto` that are meant, where that ended, and whether more stand
+    /// behind.
+    pub fn walk<'a>(
+        &'a self,
+        from: usize,
+        upto: usize,
+        matching: &'a Matching<'a>,
+    ) -> (impl Iterator<Item = &'a [u8]>, usize, bool) {
+        let end = upto.min(self.buckets.len());
+        let some = self.buckets[from.min(end)..end].iter().flatten();
+        (some.map(|bucket| &*bucket.key).filter(|key| matching.fits(key)), end, end < self.buckets.len())
+    }
+
     pub fn all(&self) -> impl Iterator<Item = &Bucket<C>> {
         self.buckets.iter().flatten().map(|bucket| &**bucket)
     }
@@ -247,6 +270,23 @@ mod tests {
         put(&mut table, b"b", 3);
         assert_eq!(table.find(b"b"), Some(0), "its place");
         assert_eq!(table.find(b"a"), None);
+    }
+
+    #[test]
+    fn a_walk_gives_each_key_once_whatever_comes_and_goes() {
+        let mut table = Table::<Times>::new();
+        ["a", "b", "c"].iter().for_each(|key| put(&mut table, key.as_bytes(), 5));
+        let all = Matching { head: b"", text: None };
+        table.walked(true);
+        let (some, end, left) = table.walk(0, 2, &all);
+        assert_eq!((some.collect::<Vec<_>>(), end, left), (vec![b"a".as_slice(), b"b"], 2, true));
+        table.go_back(&Floor::default());
+        put(&mut table, b"d", 6);
+        let (some, end, left) = table.walk(2, 9, &all);
+        assert_eq!((some.collect::<Vec<_>>(), end, left), (vec![b"d".as_slice()], 4, false));
+        table.walked(false);
+        put(&mut table, b"e", 7);
+        assert_eq!(table.walk(0, 2, &all).0.count(), 1);
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod buckets;
 pub mod folded;
 pub mod grouping;
 pub mod keyed;
+pub mod matching;
 pub mod ready;
 pub mod reduce;
 pub mod rows;

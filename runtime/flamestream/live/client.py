@@ -8,26 +8,19 @@ Keeps: what this client has seen once it sees again: an answer that is not stric
 of the same client had. Does not: know which worker has a key (any of them answers).
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from flamestream.audit.committed import cluster_state_of, committed_here
-from flamestream.connectors.kit.spec import address_of, secret_of
-from flamestream.job.manifest import Job as Manifest
-from flamestream.job.validation import loaded
-from flamestream.live.port import Answer, At, HttpPort, Key, Port
-from flamestream.model.errors import ManifestError, Retryable
+from flamestream.live.known_job import KnownJob
+from flamestream.live.port import Answer, At, HttpPort, Key, Page, Port, Wanted
 from flamestream.model.time import START, Time
-from flamestream.node.queries.committed import NOTHING, states_at
-from flamestream.node.queries.rows import Kept, Row
-from flamestream.node.run_folder import RunFolder, find
-from flamestream.store.places import store_from
+from flamestream.node.queries.committed import NOTHING
+from flamestream.node.run_folder import find
 
 PATIENCE: Final = 10.0
 """Seconds that a call may take, unless a client is told otherwise."""
-EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class Job:
@@ -62,9 +55,19 @@ class Job:
         Raises UserError if the job refuses, Retryable if it does not answer in time.
         """
         at = at or self._port.usual
-        answer = self._port.read(list(keys), at, max(Time(at_least), self._seen if at == "stale" else START))
+        answer = self._port.read(list(keys), at, self._needed(at, at_least))
         self._seen = max(self._seen, answer.time)
         return answer
+
+    def scan(self, wanted: Wanted, at: At | None = None, at_least: int = 0) -> Page:
+        """A page of keys with their states: `Table.scan`."""
+        at = at or self._port.usual
+        page = self._port.scan(wanted, at, self._needed(at, at_least))
+        self._seen = max(self._seen, page.time)
+        return page
+
+    def _needed(self, at: At, at_least: int) -> Time:
+        return max(Time(at_least), self._seen if at == "stale" else START)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,24 @@ class Table:
         answer = self.job.read(*((self.name, key) for key in keys), at=at, at_least=at_least)
         return {key: state for key, state in zip(keys, answer.states, strict=True) if state is not NOTHING}
 
+    def scan(
+        self, *, prefix: str | None = None, limit: int = 1_000, cursor: str = "", at: At | None = None,
+        at_least: int = 0,
+    ) -> Page:  # fmt: skip
+        """A page of its keys with their states, all as of one time: those behind `cursor`, an earlier page's, and no
+        more than `limit`. `prefix`: those keys that are texts and begin so. A later page is of a later time. Errors as
+        `Job.read`."""
+        return self.job.scan(Wanted(self.name, prefix, limit, cursor), at, at_least)
+
+    def rows(self, *, prefix: str | None = None, at: At | None = None) -> Iterator[tuple[Any, Any]]:
+        """All keys with their states, page by page: whatever is there all the time is given once. Errors as
+        `Job.read`."""
+        cursor, more = "", True
+        while more:
+            page = self.scan(prefix=prefix, cursor=cursor, at=at)
+            yield from page.rows
+            cursor, more = page.cursor, bool(page.cursor)
+
 
 def connect(
     job: str | Path, *, token: str | None = None, run_folder: Path | None = None, timeout: float = PATIENCE
@@ -101,53 +122,3 @@ def connect(
         return Job(HttpPort(str(job), token, timeout))
     manifest, folder = find(Path(job), run_folder)
     return Job(KnownJob(manifest, folder, token, timeout))
-
-
-class KnownJob:
-    """A job whose manifest and application are here."""
-
-    def __init__(self, manifest: Manifest, folder: RunFolder, token: str | None, timeout: float) -> None:
-        self._manifest, self._folder = manifest, folder
-        _, self._graph = loaded(manifest)
-        self._kept = Kept(self._graph)
-        self._port: HttpPort | None = None
-        if (queries := manifest.queries) is not None:
-            host, port = address_of(queries.listen)
-            host = EVERYWHERE.get(host, host)
-            if token is None and queries.token_file is not None:
-                token = secret_of(queries.token_file, "spec.queries.tokenFile")
-            place = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1/jobs/{manifest.identity}"
-            self._port = HttpPort(place, token, timeout, typed=True)
-
-    @property
-    def usual(self) -> At:
-        """How it is asked if nobody says how."""
-        return "committed" if self._port is None else "strict"
-
-    def read(self, keys: list[Key], at: At, at_least: Time) -> Answer:
-        rows = [self._kept.row(name, key) for name, key in keys]  # an error names what there is
-        if at == "committed":
-            return self._committed(rows, at_least)
-        if self._port is None:
-            raise ManifestError(
-                f"job {self._manifest.name!r} has no port for queries: add queries: {{listen: 127.0.0.1:7070}} to its "
-                'spec, or ask at="committed"'
-            )
-        return self._port.read(keys, at, at_least)
-
-    def close(self) -> None:
-        if self._port is not None:
-            self._port.close()
-
-    def _committed(self, rows: list[Row], at_least: Time) -> Answer:
-        manifest = self._manifest
-        with cluster_state_of(self._folder) as zookeeper:
-            last = committed_here(self._folder, zookeeper, manifest.name, manifest.store)
-        if last.cut < at_least:
-            raise Retryable(
-                f"the last epoch is of {last.cut}, before {at_least}: ask again behind the next one"
-            )
-        if last.index is None:
-            return Answer(last.cut, (NOTHING,) * len(rows), "committed")
-        states = states_at(self._graph, last.index, store_from(manifest.store), rows)
-        return Answer(last.cut, tuple(states), "committed")

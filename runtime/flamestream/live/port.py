@@ -7,13 +7,15 @@ Keeps: a call ends within its time. Does not: know a manifest.
 
 import http.client
 import time
-from collections.abc import Hashable
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Final, Literal, Protocol
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Meta
 
 from flamestream.model.decoding import DecodeError, from_json, json_decoder, msgpack_decoder
 from flamestream.model.errors import Retryable, UserError
@@ -21,8 +23,9 @@ from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.payloads.plain import plain
 from flamestream.model.time import Time
 from flamestream.node.queries.committed import NOTHING
-from flamestream.node.queries.door import ENCODED
+from flamestream.node.queries.question import ENCODED
 
+T = TypeVar("T")
 At = Literal["strict", "stale", "committed"]
 Key = tuple[str, Hashable]
 """The name of a table, or of an operation's state, and a key."""
@@ -42,6 +45,29 @@ class Answer:
     at: At
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of the keys of a name with their states, all as of one time."""
+
+    time: Time
+    """As of an `Answer`."""
+    rows: tuple[tuple[Any, Any], ...]
+    """Keys with their states, in an order that is the same for all pages."""
+    cursor: str
+    """The place where the next page goes on; "": there are no more."""
+    at: At
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The keys of a page that is asked for."""
+
+    name: str
+    prefix: str | None
+    limit: int
+    cursor: str
+
+
 class Port(Protocol):
     """A job that answers."""
 
@@ -51,6 +77,7 @@ class Port(Protocol):
         ...
 
     def read(self, keys: list[Key], at: At, at_least: Time) -> Answer: ...
+    def scan(self, wanted: Wanted, at: At, at_least: Time) -> Page: ...
     def close(self) -> None: ...
 
 
@@ -64,12 +91,8 @@ class HttpPort:
         parts = urlsplit(url)
         kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
         self._connection = kind(parts.netloc, timeout=timeout)
-        self._url, self._path, self._timeout, self._typed = (
-            url,
-            f"{parts.path.rstrip('/')}/query",
-            timeout,
-            typed,
-        )
+        self._url, self._path = url, f"{parts.path.rstrip('/')}/query"
+        self._timeout, self._typed = timeout, typed
         self._headers = {"content-type": ENCODED, "accept": ENCODED} if typed else {}
         if token is not None:
             self._headers["authorization"] = f"Bearer {token}"
@@ -80,29 +103,53 @@ class HttpPort:
 
     def read(self, keys: list[Key], at: At, at_least: Time) -> Answer:
         """As `Job.read`."""
+        written = [(name, encode(key)) for name, key in keys] if self._typed else keys
+        data = self._asked({"read": written}, at, at_least)
+        if self._typed:
+            number, states, _, _ = self._understood(_encoded, data)
+            found = tuple(NOTHING if state is None else decode(state) for state in states)
+            return Answer(Time(number), found, at)
+        told = self._understood(_told, data)
+        return Answer(Time(int(told.time)), tuple(row.get("state", NOTHING) for row in told.rows), at)
+
+    def scan(self, wanted: Wanted, at: At, at_least: Time) -> Page:
+        """As `Table.scan`."""
+        asked = {
+            "scan": wanted.name,
+            "prefix": wanted.prefix,
+            "limit": wanted.limit,
+            "cursor": wanted.cursor,
+        }
+        data = self._asked(asked, at, at_least)
+        if self._typed:
+            number, states, keys, upto = self._understood(_encoded, data)
+            encoded = zip(keys, states, strict=True)
+            rows = tuple((decode(key), decode(state)) for key, state in encoded if state is not None)
+            return Page(Time(number), rows, urlsafe_b64encode(upto).decode(), at)
+        told = self._understood(_told, data)
+        return Page(
+            Time(int(told.time)), tuple((row["key"], row["state"]) for row in told.rows), told.cursor, at
+        )
+
+    def _asked(self, asked: dict[str, Any], at: At, at_least: Time) -> bytes:
+        """The body of the answer. Raises UserError if the job refuses, Retryable if it does not answer in time."""
         if at == "committed":
             raise UserError(
                 f'{self._url} cannot answer at="committed", which is read from the store: connect by the manifest'
             )
-        body = self._asked(keys, at, at_least)
+        asked |= {"at": at, "at_least": str(at_least)}
+        body = msgspec.msgpack.encode(asked) if self._typed else msgspec.json.encode(asked, enc_hook=plain)
         deadline = time.monotonic() + self._timeout
         while True:
             status, data = self._post(body)
             if status == HTTPStatus.OK:
-                return self._answer(data, at)
+                return data
             if status not in _AGAIN:
                 kind = Retryable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else UserError
                 raise kind(f"{self._url} answers {status}: {_error_in(data)}")
             if time.monotonic() + PAUSE > deadline:
                 raise Retryable(f"{self._url} gives no answer within {self._timeout:g} s: {_error_in(data)}")
             time.sleep(PAUSE)
-
-    def _asked(self, keys: list[Key], at: At, at_least: Time) -> bytes:
-        if self._typed:
-            return msgspec.msgpack.encode(
-                {"read": [(name, encode(key)) for name, key in keys], "at": at, "at_least": str(at_least)}
-            )
-        return msgspec.json.encode({"read": keys, "at": at, "at_least": str(at_least)}, enc_hook=plain)
 
     def _post(self, body: bytes) -> tuple[int, bytes]:
         """The status and the body of an answer; 0 and why, if there is none."""
@@ -115,26 +162,22 @@ class HttpPort:
             self._connection.close()
             return 0, str(error or type(error).__name__).encode()
 
-    def _answer(self, data: bytes, at: At) -> Answer:
+    def _understood(self, decoder: Callable[[bytes], T], data: bytes) -> T:
         try:
-            if self._typed:
-                number, states = _encoded(data)
-                found = tuple(NOTHING if each is None else decode(each) for each in states)
-                return Answer(Time(number), found, at)
-            told = _told(data)
-            return Answer(Time(int(told.time)), tuple(row.get("state", NOTHING) for row in told.rows), at)
-        except (DecodeError, ValueError) as error:
+            return decoder(data)
+        except DecodeError as error:
             raise UserError(
                 f"{self._url} is no port of a job: its answer is not understood ({error})"
             ) from error
 
 
 class _Told(msgspec.Struct):
-    time: str
+    time: Annotated[str, Meta(pattern="^[0-9]+$")]
     rows: list[dict[str, Any]]
+    cursor: str = ""
 
 
-_encoded: Final = msgpack_decoder(tuple[int, list[bytes | None]])
+_encoded: Final = msgpack_decoder(tuple[int, list[bytes | None], list[bytes], bytes])
 _told: Final = json_decoder(_Told)
 
 

@@ -15,9 +15,10 @@ from random import Random
 from typing import Any
 
 from flamestream.core.dataflow.placing import lookup_of
+from flamestream.core.dataflow.walk import fits
 from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
-from flamestream.core.protocol.queries import Lookup
+from flamestream.core.protocol.queries import Lookup, Matching, Scan
 from flamestream.core.worker.queries import not_strict
 from flamestream.model import payload as codec
 from flamestream.model.time import START, Time
@@ -74,7 +75,7 @@ class Clients:
             self._require(action.again or refused, f"query {query.number} gets no answer: {action.reason}")
             return
         kind = "strict" if query.strict else "stale"
-        self._world.trace.cover(f"query.{kind}")
+        self._world.trace.cover(f"query.{kind}{' scan' if query.scan is not None else ''}")
         self._told.append(Told(query, shown, action))
         self._oracle.advance(action.time)  # a run that enters below is found
         self.saw(Time(action.time - 1))
@@ -88,7 +89,13 @@ class Clients:
         self._numbers += 1
         lookups = [rng.choice(keys) for _ in range(rng.choice([1, 1, 2, 5]))]
         strict = rng.random() < (0.6 if self._may_be_strict else 0.1)
-        query = Queried(self._numbers, lookups, strict, self._shown if rng.random() < 0.3 else START)
+        at_least = self._shown if rng.random() < 0.3 else START
+        query = Queried(self._numbers, lookups, strict, at_least)
+        if rng.random() < 0.3:
+            after = rng.choice(keys).key if rng.random() < 0.3 else b""
+            matching = Matching(b"", rng.choice([None, None, "a"]))
+            scan = Scan(lookups[0].vertex, matching, after, rng.choice([1, 3, 100]))
+            query = Queried(self._numbers, [], strict, at_least, scan)
         self._asked[query.number] = query, self._shown
         node = rng.choice(nodes)
         node.post(query)
@@ -117,7 +124,10 @@ class Clients:
                 missing <= 0, f"query {query.number}, of {cut}, lacks {missing} runs below {needed}"
             )
             state = dict(buckets_of(self._oracle.graph, follower.state_at(cut)))
-            self._states(query.lookups, told.answer, state)
+            if query.scan is None:
+                self._states(query.lookups, told.answer, state)
+            else:
+                self._scanned(query.scan, told.answer, state)
 
     def _states(
         self, lookups: Sequence[Lookup], answer: Answered, state: Mapping[tuple[int, bytes], Any]
@@ -128,6 +138,24 @@ class Clients:
             self._require(
                 got == wanted, f"query {answer.number}, of {answer.time}: {lookup} is {got!r}, not {wanted!r}"
             )
+
+    def _scanned(self, scan: Scan, answer: Answered, state: Mapping[tuple[int, bytes], Any]) -> None:
+        """Every key that is meant, behind the one that it goes on from, up to the one that it says."""
+        keys = sorted(
+            key
+            for vertex, key in state
+            if vertex == scan.vertex and key > scan.after and fits(scan.matching, key)
+        )
+        wanted = [
+            (key, codec.encode(state[scan.vertex, key]))
+            for key in keys
+            if not answer.upto or key <= answer.upto
+        ]
+        got = list(zip(answer.keys, answer.states, strict=True))
+        self._require(
+            got == wanted, f"query {answer.number}, of {answer.time}: {scan} is {got}, not {wanted}"
+        )
+        self._require(len(got) <= scan.limit, f"query {answer.number} gives {len(got)} keys: {scan}")
 
     def _require(self, holds: bool, detail: str) -> None:
         self._world.require(holds, INVARIANT, detail)

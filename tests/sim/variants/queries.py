@@ -4,23 +4,67 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from flamestream.core.protocol.events import Queried
 from flamestream.core.protocol.messages import MinimalTime
 from flamestream.core.protocol.queries import Ask, Peek
 from flamestream.core.worker.acker_role import Acker
+from flamestream.core.worker.answers import Answers
 from flamestream.core.worker.looks import Looks
 from flamestream.core.worker.queries import Queries
+from flamestream.core.worker.scans import _Walked
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Time
 from flamestream.simulation.faults import Fault, FaultPlan
+from flamestream.simulation.jobs.bank import bank_job
 from flamestream.simulation.settings import Adjust, Plan
-from sim.variants.variant import BrokenVariant, directed, patch, several_sources
+from sim.variants.variant import BrokenVariant, directed, patch, together
 
 
-def _to_each_owner(self: Queries, number: int, query: Any) -> None:
+def _to_each_owner(self: Queries, number: int, open_: Any) -> None:
     """At each owner's own minimal time."""
-    query.missing = {self._owners[lookup.slot] for lookup in query.lookups}
-    for owner in list(query.missing):
-        self._tell(owner, Peek(number, query.floor, query.lookups))
+    query = open_.query
+    if query.scan is not None:
+        _send(self, number, open_)
+        return
+    open_.missing = {self._owners[lookup.slot] for lookup in query.lookups}
+    for owner in list(open_.missing):
+        self._tell(owner, Peek(number, query.at_least, list(query.lookups)))
+
+
+def _by_minimal_time(self: Queries, query: Queried) -> bool:
+    """Though it may be what fronts have promised in an attempt that is over."""
+    if query.at_least > self._cuts.minimal:
+        return False
+    return not query.strict or (self._bound is not None and self._cuts.minimal > self._bound)
+
+
+def _at_once_when_due(self: Answers, gateway: WorkerId, message: Peek) -> None:
+    self._answer(gateway, message.number, message.lookups)
+
+
+def _as_it_was_walked(self: Any, number: int, certain: Time, minimal: Time) -> Any:
+    """Without the keys that have come since."""
+    walk, self._walk = self._walk, NOTHING_LEFT
+    try:
+        return _answer(self, number, certain, minimal)
+    finally:
+        self._walk = walk
+
+
+class _NothingLeft:
+    def some(self, count: int) -> tuple[list[bytes], bool]:
+        return [], False
+
+
+NOTHING_LEFT = _NothingLeft()
+
+
+def _told_to_all(self: Queries, reason: str) -> None:
+    """In the next attempt, which they have not begun."""
+    self._bound = None
+    for number in list(self._open):
+        self._refuse(number, reason)
+    self.answers.end()
 
 
 def _at_once(self: Queries, bound: Time) -> None:
@@ -41,7 +85,7 @@ def _as_of_promises(self: Acker) -> Any:
     return [MinimalTime(each.time, each.time) if type(each) is MinimalTime else each for each in _told(self)]
 
 
-_told = Acker.told
+_told, _send, _answer = Acker.told, Queries._send, _Walked.answer
 
 
 def asking(*faults: Fault, spacing: int | None = None, **plan: Any) -> Adjust:
@@ -72,10 +116,25 @@ VARIANTS = [
         "strict answers by a proof that was under way", patch(Looks, ask=_by_a_proof_under_way), ZOMBIES
     ),
     BrokenVariant(
+        "what an answer must have, by minimal time",
+        together(patch(Queries, _is_due=_by_minimal_time), patch(Answers, _peek=_at_once_when_due)),
+        asked,
+        bank_job,
+    ),
+    BrokenVariant(
+        "the end of a query told in the next attempt",
+        patch(Queries, end=_told_to_all),
+        asking(Fault.WORKER_CRASH),
+    ),
+    BrokenVariant(
+        "scans without the keys that came since",
+        patch(_Walked, answer=_as_it_was_walked),
+        asking(spacing=500),
+    ),
+    BrokenVariant(
         "answers as of what fronts have promised",
         patch(Acker, told=_as_of_promises),
         asked,
-        several_sources,
-        seeds=200,
+        bank_job,
     ),
 ]

@@ -14,7 +14,9 @@ from typing import Final, Generic, TypeVar
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.stored import Stored, behind
+from flamestream.core.dataflow.walk import KeyWalk, Walk
 from flamestream.core.protocol.chain import Chain, Row
+from flamestream.core.protocol.queries import Matching
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
@@ -140,6 +142,10 @@ class KeyedState(ABC, Generic[B]):
         kept = set(slots)
         self.buckets = {key: bucket for key, bucket in self.buckets.items() if bucket.slot in kept}
         self._dirty = [bucket for bucket in self._dirty if bucket.slot in kept]
+
+    def walk(self, matching: Matching) -> Walk:
+        """A walk through those keys that are meant, in this attempt."""
+        return KeyWalk(self.buckets, matching)
 
     def load(self, chains: Iterable[Chain]) -> None:
         """Take states from a snapshot, or what newer epochs have of some that were taken and not touched. Raises

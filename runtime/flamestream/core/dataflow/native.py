@@ -20,10 +20,12 @@ from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Parts
 from flamestream.core.dataflow.stored import Reading, behind
 from flamestream.core.dataflow.transactions import unfolded
+from flamestream.core.dataflow.walk import Walk
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
 from flamestream.core.protocol.messages import Data
+from flamestream.core.protocol.queries import Matching
 from flamestream.core.protocol.settings import ERRORS, WorkerSettings
 from flamestream.core.protocol.snapshot import SlotOutput
 from flamestream.model import payload as codec
@@ -178,6 +180,10 @@ class NativeState:
             [chain if chain.full else behind(chain, stored(self.operation, chain.key)) for chain in chains],
         )
 
+    def walk(self, matching: Matching) -> Walk:
+        """A walk through those keys that are meant, in this attempt."""
+        return NativeWalk(self._flow, self.operation, matching)
+
     def keys(self) -> list[tuple[bytes, Slot]]:
         """Every key with its slot."""
         return [(key, slot) for slot, key in self._flow.keys(self.operation)]
@@ -188,6 +194,25 @@ class NativeState:
         if state is None:
             raise KeyError(key)
         return state
+
+
+class NativeWalk:
+    """walk.Walk."""
+
+    def __init__(self, flow: Any, operation: int, matching: Matching) -> None:
+        self._flow, self._operation, self._next = flow, operation, 0
+        self._head, self._text = matching.head, None if matching.text is None else matching.text.encode()
+        flow.walked(operation, True)
+
+    def some(self, count: int) -> tuple[list[bytes], bool]:
+        """As `Walk.some`."""
+        upto = self._next + count
+        keys, self._next, left = self._flow.walk(self._operation, self._next, upto, self._head, self._text)
+        return keys, left
+
+    def close(self) -> None:
+        """New keys may stand anywhere again."""
+        self._flow.walked(self._operation, False)
 
 
 class NativeDelivery:

@@ -14,10 +14,12 @@ from flamestream.core.dataflow.dataflow import NO_DOORS, Dataflow, Output, Work
 from flamestream.core.dataflow.delivery import Delivery
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.meter import Clock, Cost
+from flamestream.core.dataflow.walk import Walk
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
 from flamestream.core.protocol.messages import Data
+from flamestream.core.protocol.queries import Matching
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.protocol.snapshot import SlotOutput
 from flamestream.model.graph import Graph
@@ -36,6 +38,7 @@ class States(Protocol):
     def keep(self, slots: Iterable[Slot]) -> None: ...
     def load(self, chains: Sequence[Chain]) -> None: ...
     def state_at(self, key: bytes, cut: Time) -> Any: ...
+    def walk(self, matching: Matching) -> Walk: ...
 
 
 class Released(Protocol):

@@ -224,6 +224,10 @@ class Answered:
     time: Time
     states: Sequence[bytes | None]
     """Encoded; None: the key has none."""
+    keys: Sequence[bytes] = ()
+    """Of a scan: the keys of the states, ascending."""
+    upto: bytes = b""
+    """Of a scan: it goes on behind this key; b"": there are no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.messages import Frame, ToWorker
-from flamestream.core.protocol.queries import Lookup
+from flamestream.core.protocol.queries import Lookup, Scan
 from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.model.ids import (
     Epoch,
@@ -281,6 +281,8 @@ class Queried:
     """Whether nothing may be missing that anybody could have seen; else the answer may be a little old."""
     at_least: Time = START
     """Everything below it has to be in the answer."""
+    scan: Scan | None = None
+    """The keys, if they are to be found."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ from msgspec import Meta
 
 from flamestream.core.protocol.latency import BOUNDS
 from flamestream.core.protocol.queries import Ask as Ask
+from flamestream.core.protocol.queries import Gather as Gather
+from flamestream.core.protocol.queries import Gathered as Gathered
+from flamestream.core.protocol.queries import Left as Left
 from flamestream.core.protocol.queries import Look as Look
 from flamestream.core.protocol.queries import Peek as Peek
 from flamestream.core.protocol.queries import Prove as Prove
@@ -141,7 +144,8 @@ class Settled(_Message, frozen=True):
 
 
 PeerMessage = (
-    Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled | Ask | Prove | Proved | Look | Peek | Seen
+    Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled | Ask | Prove | Proved | Look | Peek
+    | Gather | Gathered | Left | Seen
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
     gateway -- Ask --> acker -- Look, behind the minimal time that is its cut --> all -- Seen --> gateway
                        acker -- Prove --> a front's worker -- Proved --> acker, before that of a strict one
+    gateway -- Gather --> all, who walk through their keys -- Gathered --> gateway, before it asks a scan
     gateway -- Peek --> the one owner of all its keys -- Seen --> gateway
 
 Does not: say who sends what when (worker/queries.py, worker/acker_role.py).
@@ -16,8 +17,19 @@ from flamestream.model.time import FrontId, Time
 
 MOST_LOOKUPS: Final = 256
 """Keys of one query."""
+MOST_SCANNED: Final = 10_000
+"""Keys of one scan's answer."""
 MOST_BYTES: Final = 4 << 20
 """Bytes of states in an answer from one worker."""
+
+
+class Matching(msgspec.Struct, frozen=True, array_like=True):
+    """The keys that are meant."""
+
+    head: bytes
+    """The encoded key begins with it: which table it is of."""
+    text: str | None = None
+    """What follows is a text that begins with it; None: it is anything."""
 
 
 class Lookup(msgspec.Struct, frozen=True, array_like=True):
@@ -28,11 +40,41 @@ class Lookup(msgspec.Struct, frozen=True, array_like=True):
     key: bytes
 
 
+class Scan(msgspec.Struct, frozen=True, array_like=True):
+    """Those keys of a vertex that are meant, behind a key, in the order of their encodings."""
+
+    vertex: int
+    matching: Matching
+    after: bytes
+    limit: int
+    """The most that are wanted."""
+
+
+class Gather(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """To all: find the keys that query `number` of mine means, a few a pass. Answer: Gathered, then Seen at a Look."""
+
+    number: int
+    scan: Scan
+
+
+class Gathered(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """To a gateway: I know all keys of its query `number` but those that come from now on."""
+
+    number: int
+
+
+class Left(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """To all: nobody waits for the scan `number` of mine any more."""
+
+    number: int
+
+
 class Ask(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """To the acker: all owners are to answer query `number` of mine, at one time."""
 
     number: int
     lookups: list[Lookup]
+    """Empty: it is a scan, for which all have gathered keys."""
     strict: bool
     """Whether the answer must have all that anybody has seen until now."""
 
@@ -58,10 +100,11 @@ class Look(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class Peek(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """To the owner of all keys: answer query `number` of mine as of your minimal time, once that is `floor`."""
+    """To the owner of all keys: answer query `number` of mine as of your minimal time, once all below `at_least` is in
+    it."""
 
     number: int
-    floor: Time
+    at_least: Time
     lookups: list[Lookup]
 
 
@@ -73,5 +116,11 @@ class Seen(msgspec.Struct, frozen=True, array_like=True, tag=True):
     time: Time
     states: list[bytes | None]
     """Encoded; None: the key has none."""
-    too_much: bool = False
-    """Whether they are more than MOST_BYTES, and left out."""
+    refused: str = ""
+    """The reason why there is no answer."""
+    again: bool = False
+    """Whether there may be one if it is asked again."""
+    keys: list[bytes] = []
+    """Of a scan: the keys of the states, ascending."""
+    upto: bytes = b""
+    """Of a scan: greater keys are left out; b"": none are."""

@@ -7,12 +7,12 @@ made, and nothing else.
              anybody can have seen when the client asked: results below it have left, and other answers
     else     if one worker has all the keys, T is its own minimal time: one hop, and maybe a little older
 
-A gateway waits until its own minimal time has come to what the client wants to be in the answer (!), so nobody else
-waits for long. After a recovery minimal time begins at a cut, below what an earlier answer may have shown; so a strict
+A gateway waits until it knows that what the client wants will be in the answer, so nobody else waits for long. After a
+recovery minimal time begins at a cut, below what an earlier answer may have shown; so a strict
 query waits until it is above the bound, which is above every run that ever entered a journal.
 
-Keeps: bounded queries at a gateway; an answer is of one attempt, or there is none. Does not: know who asks, or decode
-what it gives.
+Keeps: bounded queries at a gateway; an answer is of one attempt, or there is none. Does not: know who asks, decode
+what it gives, or read a state (answers.py).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,26 +20,28 @@ from typing import Final
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.parts import States
-from flamestream.core.protocol.actions import Action, Answered, NotAnswered
+from flamestream.core.protocol.actions import Action, Answered, NotAnswered, Wake
 from flamestream.core.protocol.events import Queried
 from flamestream.core.protocol.messages import PeerMessage
-from flamestream.core.protocol.queries import MOST_BYTES, Ask, Look, Lookup, Peek, Seen
+from flamestream.core.protocol.queries import Ask, Gather, Gathered, Left, Look, Peek, Seen
 from flamestream.core.protocol.settings import WorkerSettings
-from flamestream.model import payload as codec
-from flamestream.model.ids import Slot, WorkerId
+from flamestream.core.worker.answers import Answers
+from flamestream.model.ids import WorkerId
 from flamestream.model.layout import Layout
-from flamestream.model.time import START, Time
+from flamestream.model.time import Time
 
 MOST_OPEN: Final = 1024
 """Queries that a gateway has open."""
 Tell = Callable[[WorkerId, PeerMessage], None]
+FromPeer = Peek | Gather | Gathered | Left | Seen
 
 
 def not_strict(settings: WorkerSettings) -> str:
     """The reason why a job has no strict answers; "": it has them."""
     timed = next((front.source for front in settings.fronts if front.timed), None)
     if timed is not None:
-        return f"source {timed!r} is not journalled, so after a failure nobody knows how far an earlier answer had come"
+        after = "so after a failure nobody knows how far an earlier answer had come"
+        return f"source {timed!r} is not journalled, {after}"
     if not settings.durable or settings.skips:
         return "the job's guarantee lets a failure undo what an earlier answer has shown"
     return ""
@@ -48,150 +50,172 @@ def not_strict(settings: WorkerSettings) -> str:
 class _Open:
     """A query that waits for its answer at its gateway."""
 
-    __slots__ = ("floor", "lookups", "missing", "states", "strict", "time")
+    __slots__ = ("gathering", "missing", "query", "seen")
 
-    def __init__(self, query: Queried, floor: Time) -> None:
-        self.lookups, self.strict, self.floor = list(query.lookups), query.strict, floor
+    def __init__(self, query: Queried) -> None:
+        self.query = query
         self.missing: set[WorkerId] = set()
-        self.states: list[bytes | None] = [None] * len(self.lookups)
-        self.time = START
+        """Workers that have not said yet what they are to say."""
+        self.gathering = query.scan is not None
+        """They are to say that they know the keys."""
+        self.seen: dict[WorkerId, Seen] = {}
 
 
 class Queries:
-    """The queries of one worker, as their gateway and as the owner of keys."""
+    """The queries of one worker, as their gateway."""
 
     def __init__(
         self, me: WorkerId, settings: WorkerSettings, states: Mapping[int, States], cuts: LiveCuts, tell: Tell
     ) -> None:
-        self._me, self._states, self._cuts, self._tell = me, states, cuts, tell
+        self._cuts, self._tell = cuts, tell
+        self.answers = Answers(me, states, cuts, tell)
         self._not_strict = not_strict(settings)
         self._owners: Sequence[WorkerId] = ()
-        self._acker, self._certain = me, START
+        self._acker = me
         self._bound: Time | None = None
         """No run at or below it is new; None: not known yet."""
         self._open: dict[int, _Open] = {}
         self._early: dict[int, _Open] = {}
-        """Those of them whose floor is above minimal time."""
-        self._peeks: list[tuple[WorkerId, Peek]] = []
+        """Those of them that have to wait."""
         self._actions: list[Action] = []
 
     def take_actions(self) -> list[Action]:
-        """Everything that clients are to be told."""
+        """What clients are to be told, and whether there is more to do."""
+        if self.answers.go_on():
+            self._actions.append(Wake())
         actions, self._actions = self._actions, []
         return actions
 
-    # --- the gateway ----------------------------------------------------------------------------------------
+    # --- the attempt ----------------------------------------------------------------------------------------
 
     def begin(self, layout: Layout, cut: Time) -> None:
         """A new attempt, which replays from `cut`: nobody answers yet."""
         self.end("the job recovers")
-        self._owners, self._acker, self._peeks, self._certain = layout.owners, layout.acker, [], cut
+        self._owners, self._acker = layout.owners, layout.acker
+        self.answers.begin(layout.owners, cut)
 
     def replays(self, bound: Time) -> None:
         """The attempt runs; no run at or below `bound` is new."""
         self._bound = bound
 
+    def end(self, reason: str) -> None:
+        """The attempt is over: nobody else answers."""
+        self._bound = None
+        # (!) nobody is told: others would hear it in an attempt that they have not begun
+        self._actions += [NotAnswered(number, reason, again=True) for number in self._open]
+        self._open, self._early = {}, {}
+        self.answers.end()
+
+    def advanced(self, certain: Time) -> None:
+        """Minimal time has moved on; below `certain` nothing will ever enter."""
+        self.answers.advanced(certain)  # first: this worker may be asked at once
+        self._go_on()
+
+    # --- clients --------------------------------------------------------------------------------------------
+
     def asked(self, query: Queried) -> None:
         """A client asks here."""
         if self._bound is None:
-            self.refuse(query.number, "the job recovers")
+            self._refuse(query.number, "the job recovers")
         elif query.strict and self._not_strict:
-            self.refuse(query.number, f"no answer can be strict: {self._not_strict}", again=False)
+            self._refuse(query.number, f"no answer can be strict: {self._not_strict}", again=False)
         elif len(self._open) == MOST_OPEN:
-            self.refuse(query.number, f"{MOST_OPEN} queries are open here")
+            self._refuse(query.number, f"{MOST_OPEN} queries are open here")
         else:
-            # (!) An answer before the failure may have shown everything up to the bound.
-            floor = max(query.at_least, Time(self._bound + 1)) if query.strict else query.at_least
-            self._open[query.number] = self._early[query.number] = _Open(query, floor)
+            self._open[query.number] = self._early[query.number] = _Open(query)
             self._go_on()
 
     def left(self, number: int) -> None:
         """The client has gone."""
-        self._open.pop(number, None)
         self._early.pop(number, None)
+        query = self._open.pop(number, None)
+        if query is not None and query.query.scan is not None and query.missing:
+            for owner in set(self._owners):
+                self._tell(owner, Left(number))
 
-    def end(self, reason: str) -> None:
-        """The attempt is over: nobody else answers."""
-        self._bound = None
-        for number in list(self._open):
-            self.refuse(number, reason)
-
-    def advanced(self, certain: Time) -> None:
-        """Minimal time has moved on; below `certain` nothing will ever enter."""
-        self._certain = certain
-        self._go_on()
-
-    def _go_on(self) -> None:
-        ready = [number for number, query in self._early.items() if query.floor <= self._cuts.minimal]
-        for number in ready:
-            self._send(number, self._early.pop(number))
-        waiting, self._peeks = self._peeks, []
-        for gateway, peek in waiting:
-            self.peek(gateway, peek)
-
-    def _send(self, number: int, query: _Open) -> None:
-        query.missing = {self._owners[lookup.slot] for lookup in query.lookups}
-        if query.strict or len(query.missing) > 1:
-            self._tell(self._acker, Ask(number, query.lookups, query.strict))
-        else:
-            for owner in list(query.missing):
-                self._tell(owner, Peek(number, query.floor, query.lookups))
-
-    def seen(self, owner: WorkerId, message: Seen) -> None:
-        """An owner answers."""
-        query = self._open.get(message.number)
-        if query is None:
-            return
-        if message.too_much:
-            most = f"the states are more than {MOST_BYTES >> 20} MiB"
-            self.refuse(message.number, f"{most}: ask for fewer keys at once", again=False)
-            return
-        mine = [place for place, lookup in enumerate(query.lookups) if self._owners[lookup.slot] == owner]
-        for place, state in zip(mine, message.states, strict=True):
-            query.states[place] = state
-        query.time = message.time
-        query.missing.discard(owner)
-        if not query.missing:
-            self.left(message.number)
-            self._actions.append(Answered(message.number, query.time, query.states))
-
-    def refuse(self, number: int, reason: str, *, again: bool = True) -> None:
-        """Give a client no answer."""
+    def _refuse(self, number: int, reason: str, *, again: bool = True) -> None:
         self.left(number)
         self._actions.append(NotAnswered(number, reason, again))
 
-    # --- the owner ------------------------------------------------------------------------------------------
+    # --- the way of a query ---------------------------------------------------------------------------------
+
+    def _go_on(self) -> None:
+        for number in [number for number, open_ in self._early.items() if self._is_due(open_.query)]:
+            self._send(number, self._early.pop(number))
+
+    def _is_due(self, query: Queried) -> bool:
+        # (!) What is certain, not minimal time: that fronts may have promised in an attempt that is over.
+        if query.at_least > self.answers.certain:
+            return False
+        # (!) An answer before the failure may have shown everything up to the bound.
+        return not query.strict or (self._bound is not None and self._cuts.minimal > self._bound)
+
+    def _send(self, number: int, open_: _Open) -> None:
+        query = open_.query
+        if query.scan is not None:
+            open_.missing = set(self._owners)
+            for owner in list(open_.missing):
+                self._tell(owner, Gather(number, query.scan))
+            return
+        open_.missing = {self._owners[lookup.slot] for lookup in query.lookups}
+        if query.strict or len(open_.missing) > 1:
+            self._tell(self._acker, Ask(number, list(query.lookups), query.strict))
+        else:
+            for owner in list(open_.missing):
+                self._tell(owner, Peek(number, query.at_least, list(query.lookups)))
+
+    def take(self, peer: WorkerId, message: FromPeer) -> None:
+        """A word of another worker, or of this one's own."""
+        match message:
+            case Gathered():
+                self._gathered(peer, message.number)
+            case Seen():
+                self._seen(peer, message)
+            case _:
+                self.answers.take(peer, message)
 
     def look(self, message: Look) -> None:
         """The acker tells of queries. It stands where minimal time here is (!), or an answer would be torn."""
-        for gateway, ask in message.asks:
-            if any(self._has(lookup.slot) for lookup in ask.lookups):
-                self._answer(gateway, ask.number, ask.lookups)
+        self.answers.look(message)
 
-    def peek(self, gateway: WorkerId, message: Peek) -> None:
-        """A gateway asks for keys of this worker alone."""
-        if message.floor > self._cuts.minimal:  # the gateway has heard of it before
-            self._peeks.append((gateway, message))
-        else:
-            self._answer(gateway, message.number, message.lookups)
+    def _gathered(self, owner: WorkerId, number: int) -> None:
+        open_ = self._open.get(number)
+        if open_ is None or not open_.gathering:
+            return
+        open_.missing.discard(owner)
+        if not open_.missing:
+            open_.missing, open_.gathering = set(self._owners), False
+            self._tell(self._acker, Ask(number, [], open_.query.strict))
 
-    def _answer(self, gateway: WorkerId, number: int, lookups: Sequence[Lookup]) -> None:
-        states: list[bytes | None] = []
-        size = 0
-        for lookup in lookups:
-            if self._has(lookup.slot):
-                states.append(state := self._state(lookup))
-                size += 0 if state is None else len(state)
-                if size > MOST_BYTES:
-                    self._tell(gateway, Seen(number, self._certain, [], too_much=True))
-                    return
-        self._tell(gateway, Seen(number, self._certain, states))
+    def _seen(self, owner: WorkerId, message: Seen) -> None:
+        open_ = self._open.get(message.number)
+        if open_ is None:
+            return
+        if message.refused:
+            self._refuse(message.number, message.refused, again=message.again)
+            return
+        open_.seen[owner] = message
+        open_.missing.discard(owner)
+        if not open_.missing:
+            self.left(message.number)
+            self._actions.append(self._whole(open_))
 
-    def _has(self, slot: Slot) -> bool:
-        return self._owners[slot] == self._me
+    def _whole(self, open_: _Open) -> Answered:
+        """The answer, of what all have said."""
+        query, seen = open_.query, open_.seen
+        time = next(iter(seen.values())).time
+        if query.scan is not None:
+            return _merged(query.number, time, query.scan.limit, list(seen.values()))
+        states = {owner: iter(each.states) for owner, each in seen.items()}
+        in_order = [next(states[self._owners[lookup.slot]]) for lookup in query.lookups]
+        return Answered(query.number, time, in_order)
 
-    def _state(self, lookup: Lookup) -> bytes | None:
-        try:
-            return codec.encode(self._states[lookup.vertex].state_at(lookup.key, self._cuts.minimal))
-        except KeyError:
-            return None
+
+def _merged(number: int, time: Time, limit: int, seen: list[Seen]) -> Answered:
+    """One page of what all have: up to the least key behind which somebody has left some out."""
+    upto = min((each.upto for each in seen if each.upto), default=b"")
+    rows = sorted(row for each in seen for row in zip(each.keys, each.states, strict=True))
+    some = [row for row in rows if not upto or row[0] <= upto][:limit]
+    if some and len(some) < len(rows):
+        upto = some[-1][0] if len(some) == limit else upto
+    return Answered(number, time, [state for _, state in some], [key for key, _ in some], upto)

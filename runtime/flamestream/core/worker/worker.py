@@ -441,10 +441,8 @@ class Worker:
                 self.flow.receive(message)
             case msg.MinimalTime() | msg.Cut() | msg.Look():
                 self._hear_message(message)
-            case msg.Peek():
-                self._queries.peek(peer, message)
-            case msg.Seen():
-                self._queries.seen(peer, message)
+            case msg.Peek() | msg.Gather() | msg.Gathered() | msg.Left() | msg.Seen():
+                self._queries.take(peer, message)
             case msg.Prove():
                 self._fronts.proofs.ask(message.front, message.number)
             case msg.Settled() if self._acker is None:

@@ -12,7 +12,8 @@ from flamestream.core.protocol.chain import incomplete
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.graph import Graph
-from flamestream.model.tables.ledger import ALL, folded
+from flamestream.model.payloads.codec import encode
+from flamestream.model.tables.ledger import ALL, Deciding, folded
 from flamestream.node.queries.rows import Row
 from flamestream.ports import ObjectStore
 from flamestream.store.segment import chains_in, of_keys, part_of
@@ -28,6 +29,16 @@ def states_at(graph: Graph, index: SnapshotIndex, objects: ObjectStore, rows: Se
     # a batch has all rows of tables as one (model/tables/ledger.py)
     states = folded(graph, states_in(graph, index, objects, {row.encoded for row in rows} | {ALL}))
     return [_state(row, states) for row in rows]
+
+
+def every_state(graph: Graph, index: SnapshotIndex, objects: ObjectStore, vertex: int) -> dict[bytes, Any]:
+    """The state of each key of a vertex, a row's of tables, by the key as the vertex has it. Raises as `states_at`."""
+    found = {key: value for (at, key), value in states_in(graph, index, objects).items() if at == vertex}
+    if isinstance(graph.vertices[vertex].combine, Deciding) and (every := found.pop(ALL, None)) is not None:
+        found = {
+            encode(row): value for row, value in every.rows.items()
+        } | found  # those behind a batch are newer
+    return found
 
 
 def states_in(

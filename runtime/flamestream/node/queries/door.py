@@ -1,6 +1,7 @@
 """The door for queries: an HTTP port of a worker that takes part, for clients that ask for states of keys.
 
     GET  /v1/jobs/JOB/tables/NAME/KEY?at=stale&at_least=TIME      {"time": "TIME", "state": ...}; KEY is a text
+    GET  /v1/jobs/JOB/tables/NAME?prefix=TEXT&limit=N&cursor=C    {"time": "TIME", "rows": [...], "cursor": "C"}
     POST /v1/jobs/JOB/query {"read": [["NAME", KEY], ...], ...}   {"time": "TIME", "rows": [{"name", "key", "state"}]}
 
 A time is a text, for it is too great for a number of JavaScript. Clients that know the job's classes say `accept:
@@ -10,62 +11,48 @@ Keeps: what goes into answers is a share of this worker's time; a client is answ
 time. Does not: read a state, or know which worker has it (core/worker/queries.py).
 """
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
 import msgspec
-from msgspec.structs import replace
 
 from flamestream.connectors.kit.spec import address_of
 from flamestream.core.dataflow.placing import lookup_of
 from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
-from flamestream.core.protocol.queries import MOST_LOOKUPS
+from flamestream.core.protocol.queries import MOST_LOOKUPS, MOST_SCANNED, Scan
 from flamestream.job.manifest_queries import Queries
-from flamestream.model.decoding import DecodeError, from_json, from_msgpack
 from flamestream.model.errors import ManifestError, PayloadError
 from flamestream.model.graph import Graph
-from flamestream.model.payloads.codec import decode
+from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.payloads.plain import plain
 from flamestream.model.time import END, Time
 from flamestream.net.http_exchange import Exchange, Request
 from flamestream.net.http_server import HttpServer
+from flamestream.node.queries.question import ENCODED, Asked, Refused, asked_by, asked_in, scan_by
 from flamestream.node.queries.rows import Kept, Row
 from flamestream.ports import Post, Reactor, Timer
 
 PATIENCE: Final = 5.0
 """Seconds after which a client is told that there is no answer."""
+SCANS: Final = 30.0
+"""The same for scans."""
 MOST_BODY: Final = 256 << 10
-ENCODED: Final = "application/msgpack"
 CONNECTION_US: Final = 150
 """Microseconds that a request costs, about, before it is here and behind its answer."""
 RETRY: Final = [("retry-after", "1")]
-
-
-class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The body of a POST."""
-
-    read: list[tuple[str, Any]]
-    """Names, each with a key: as JSON has it, or as it is encoded."""
-    at: str = "strict"
-    at_least: str = "0"
-
-
-class Refused(Exception):
-    """A request that gets no answer: its status, and why."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status, self.reason = status, reason
 
 
 @dataclass(slots=True)
 class _Open:
     exchange: Exchange
     rows: Sequence[Row]
+    name: str
+    """Of a scan: whose keys they are."""
     answer: Callable[["_Open", Answered], None]
     timer: Timer | None = None
     began: int = field(default=0)
@@ -129,16 +116,23 @@ class QueryDoor:
         path = request.path[len(self._base) :].split("/")
         match request.method, path:
             case "GET", ["tables", name, key]:
-                asked, answer = _asked_by(request, unquote(name), unquote(key)), _one
+                asked, answer = asked_by(request, unquote(name), unquote(key)), _one
+            case "GET", ["tables", name]:
+                asked, answer = scan_by(request, unquote(name)), _all
             case "POST", ["query"]:
                 encoded = request.headers.get("content-type") == ENCODED
-                asked, answer = _asked_in(request.body, encoded=encoded), _all
-            case _, ["tables", _, _] | ["query"]:
+                asked, answer = asked_in(request.body, encoded=encoded), _all
+            case _, ["tables", _, _] | ["tables", _] | ["query"]:
                 raise Refused(405, "GET a state, or POST to query")
             case _:
-                raise Refused(404, f"there are {self._base}tables/NAME/KEY and {self._base}query")
+                raise Refused(
+                    404,
+                    f"there are {self._base}tables/NAME/KEY, {self._base}tables/NAME and {self._base}query",
+                )
+        if asked.scan:
+            answer = self._page
         if request.headers.get("accept") == ENCODED:
-            answer = _encoded
+            answer = self._encoded
         self._ask(asked, exchange, answer)
 
     def _ask(self, asked: Asked, exchange: Exchange, answer: Callable[[_Open, Answered], None]) -> None:
@@ -146,21 +140,42 @@ class QueryDoor:
             raise Refused(400, f"at is strict or stale, not {asked.at!r}")
         if not asked.at_least.isdecimal() or (at_least := Time(int(asked.at_least))) > END:
             raise Refused(400, f"at_least is the time of an answer, not {asked.at_least!r}")
-        if not 0 < len(asked.read) <= MOST_LOOKUPS:
-            raise Refused(413 if asked.read else 400, f"a query is for 1 to {MOST_LOOKUPS} keys")
-        rows = [self._row(name, key) for name, key in asked.read]
-        lookups = [lookup_of(self._graph.vertices[row.vertex], row.encoded, self._slots) for row in rows]
         self._number = number = self._number + 1
-        late = self._reactor.later(PATIENCE, partial(self._late, number))
-        self._open[number] = _Open(exchange, rows, answer, late)
-        self._post(Queried(number, lookups, asked.at == "strict", at_least))
+        strict, rows, scan = asked.at == "strict", list[Row](), None
+        if asked.scan:
+            scan = self._scan(asked)
+        elif not 0 < len(asked.read) <= MOST_LOOKUPS:
+            raise Refused(413 if asked.read else 400, f"a query is for 1 to {MOST_LOOKUPS} keys")
+        else:
+            rows = [self._row(name, key) for name, key in asked.read]
+        lookups = [lookup_of(self._graph.vertices[row.vertex], row.encoded, self._slots) for row in rows]
+        late = self._reactor.later(PATIENCE if scan is None else SCANS, partial(self._late, number))
+        self._open[number] = _Open(exchange, rows, asked.scan, answer, late)
+        self._post(Queried(number, lookups, strict, at_least, scan))
 
-    def _row(self, name: str, key: Any) -> Row:
+    def _scan(self, asked: Asked) -> Scan:
+        self._allowed(asked.scan)
+        if not 0 < asked.limit <= MOST_SCANNED:
+            raise Refused(400, f"limit is 1 to {MOST_SCANNED}, not {asked.limit}")
+        try:
+            after = urlsafe_b64decode(asked.cursor)
+        except ValueError as error:
+            raise Refused(400, f"cursor is what an earlier answer said, not {asked.cursor!r}") from error
+        try:
+            vertex, matching = self._kept.matching(asked.scan, asked.prefix)
+        except ManifestError as error:
+            raise Refused(404, str(error)) from error
+        return Scan(vertex, matching, after, asked.limit)
+
+    def _allowed(self, name: str) -> None:
         allowed = self._settings.tables
         if allowed and name not in allowed:
             raise Refused(
                 403, f"{name!r} may not be asked for here: spec.queries.tables has {', '.join(allowed)}"
             )
+
+    def _row(self, name: str, key: Any) -> Row:
+        self._allowed(name)
         try:
             return self._kept.row(name, key)
         except PayloadError as error:
@@ -178,6 +193,22 @@ class QueryDoor:
         elif (open_ := self._done(action.number)) is not None:
             open_.answer(open_, action)
         self._spent(began)
+
+    def _page(self, open_: _Open, answer: Answered) -> None:
+        rows = [
+            {
+                "key": msgspec.to_builtins(self._kept.key(open_.name, key), enc_hook=plain),
+                "state": None if state is None else _plain(state),
+            }
+            for key, state in zip(answer.keys, answer.states, strict=True)
+        ]
+        cursor = {"cursor": urlsafe_b64encode(answer.upto).decode()} if answer.upto else {}
+        open_.exchange.answer(200, {"time": str(answer.time), "rows": rows, **cursor})
+
+    def _encoded(self, open_: _Open, answer: Answered) -> None:
+        keys = [encode(self._kept.key(open_.name, key)) for key in answer.keys]
+        body = msgspec.msgpack.encode((answer.time, answer.states, keys, answer.upto))
+        open_.exchange.answer(200, body, [("content-type", ENCODED)])
 
     def _late(self, number: int) -> None:
         self._post(QueryLeft(number))
@@ -208,29 +239,6 @@ class QueryDoor:
         self._left -= self._reactor.instant() - began + CONNECTION_US // 2
 
 
-def _asked_by(request: Request, name: str, key: str) -> Asked:
-    given = {word: values[-1] for word, values in parse_qs(request.query).items()}
-    if unknown := given.keys() - {"at", "at_least"}:
-        raise Refused(400, f"{', '.join(sorted(unknown))} means nothing here: there are at and at_least")
-    return Asked([(name, key)], **given)
-
-
-def _asked_in(body: bytes, *, encoded: bool) -> Asked:
-    try:
-        asked = from_msgpack(body, Asked) if encoded else from_json(body, Asked)
-        key_of = decode if encoded else _hashable
-        return replace(asked, read=[(name, key_of(key)) for name, key in asked.read])
-    except (DecodeError, PayloadError, TypeError) as error:
-        raise Refused(
-            400, f'the body is like {{"read": [["accounts", "ann"]], "at": "strict"}}: {error}'
-        ) from error
-
-
-def _hashable(key: Any) -> Any:
-    """A key of JSON as a payload: a list is a tuple."""
-    return tuple(map(_hashable, key)) if isinstance(key, list) else key
-
-
 def _one(open_: _Open, answer: Answered) -> None:
     (row,), (state,) = open_.rows, answer.states
     if state is None:
@@ -246,11 +254,6 @@ def _all(open_: _Open, answer: Answered) -> None:
         for row, state in zip(open_.rows, answer.states, strict=True)
     ]
     open_.exchange.answer(200, {"time": str(answer.time), "rows": rows})
-
-
-def _encoded(open_: _Open, answer: Answered) -> None:
-    body = msgspec.msgpack.encode((answer.time, answer.states))
-    open_.exchange.answer(200, body, [("content-type", ENCODED)])
 
 
 def _plain(state: bytes) -> Any:

@@ -11,9 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
+from flamestream.core.protocol.queries import Matching
 from flamestream.model.errors import ManifestError
 from flamestream.model.graph import Graph
-from flamestream.model.payloads.codec import encode
+from flamestream.model.payloads.codec import decode, encode
 
 _ROW: Final = re.compile(r"(.+?)\[(.+)\]")
 
@@ -45,13 +46,26 @@ class Kept:
 
     def row(self, name: str, key: Any) -> Row:
         """The row of a key. Raises ManifestError, and PayloadError for a key that is no payload."""
+        vertex, in_table = self._vertex(name), name in self._tables
+        return Row(name, key, vertex, encode((name, key) if in_table else key), in_table)
+
+    def matching(self, name: str, prefix: str | None) -> tuple[int, Matching]:
+        """The vertex of a name, and which of its keys are meant. Raises ManifestError."""
+        head = encode((name, ""))[:-1] if name in self._tables else b""
+        return self._vertex(name), Matching(head, prefix)
+
+    def key(self, name: str, encoded: bytes) -> Any:
+        """The key of a row, given it as its vertex has it."""
+        key = decode(encoded)
+        return key[1] if name in self._tables else key
+
+    def _vertex(self, name: str) -> int:
         if name not in self._vertices:
             known = ", ".join(map(repr, self._vertices))
             raise ManifestError(
                 f"graph {self._graph.name!r} keeps nothing named {name!r}: it has {known or 'no state at all'}"
             )
-        in_table = name in self._tables
-        return Row(name, key, self._vertices[name], encode((name, key) if in_table else key), in_table)
+        return self._vertices[name]
 
 
 def split(written: str) -> tuple[str, Any]:

@@ -140,6 +140,10 @@ def test_several_are_of_one_time_and_keys_are_what_json_has(bank: Bank) -> None:
         ("/tables/accounts/x?at_least=soon", None, 400, "at_least is the time of an answer"),
         ("/tables/accounts/x?when=now", None, 400, "when"),
         ("/tables", None, 404, "tables/NAME/KEY"),
+        ("/tables/accounts?limit=0", None, 400, "limit is 1 to 10000"),
+        ("/tables/accounts?limit=x", None, 400, "limit is a number of keys"),
+        ("/tables/accounts?cursor=x", None, 400, "cursor is what an earlier answer said"),
+        ("/tables/account", None, 404, "keeps nothing named 'account'"),
         ("/query", {"read": []}, 400, "1 to 256 keys"),
         ("/query", {"read": [["accounts", n] for n in range(257)]}, 413, "1 to 256 keys"),
         ("/query", {"reads": []}, 400, "the body is like"),
@@ -167,6 +171,23 @@ def test_a_client_sees_what_it_was_told_is_taken(bank: Bank) -> None:
         assert job.table("sent").get(("nobody", 1)) is None
 
 
+def test_all_keys_are_given_page_by_page_each_once(bank: Bank) -> None:
+    bank.post(*(f"+{letter}{number}" for number, letter in enumerate("ABCDEFG", 1)), "a b 0", "b a 0")
+    names = [*NAMES, *"ABCDEFG"]
+    with bank.client() as job:
+        accounts = job.table("accounts")
+        first = accounts.scan(limit=10)
+        assert (len(first.rows), bool(first.cursor)) == (10, True)
+        assert dict(accounts.rows()).keys() >= set(names)
+        pages = [first.rows, accounts.scan(limit=1000, cursor=first.cursor, at="stale").rows]
+        assert dict(pages[0] + pages[1]) == dict(accounts.rows())
+        assert accounts.scan(prefix="A").rows == (("A", 1),)
+    status, told = bank.get("/tables/accounts?prefix=B&limit=5")
+    assert (status, told["rows"], "cursor" in told) == (200, [{"key": "B", "state": 2}], False)
+    status, told = bank.get("/tables/sent?limit=1")
+    assert (status, len(told["rows"]), "cursor" in told) == (200, 1, True)
+
+
 def test_and_from_the_last_epoch_too(bank: Bank) -> None:
     with bank.client() as job:
         time = int(bank.post("+k3")["time"])
@@ -178,6 +199,8 @@ def test_and_from_the_last_epoch_too(bank: Bank) -> None:
                 return False
 
         eventually(committed, "an epoch has it")
+        found = dict(job.table("accounts").rows(at="committed"))
+        assert found == {name: state for name, state in job.table("accounts").rows() if name in found}
 
 
 def test_the_command_asks_the_job_that_runs(bank: Bank) -> None:

@@ -8,7 +8,19 @@ from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried
 from flamestream.core.protocol.messages import PeerMessage
-from flamestream.core.protocol.queries import MOST_BYTES, Ask, Look, Lookup, Peek, Seen
+from flamestream.core.protocol.queries import (
+    MOST_BYTES,
+    Ask,
+    Gather,
+    Gathered,
+    Left,
+    Look,
+    Lookup,
+    Matching,
+    Peek,
+    Scan,
+    Seen,
+)
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
 from flamestream.core.worker.queries import MOST_OPEN, Queries, not_strict
 from flamestream.model.ids import LayoutVersion, Slot, SourceName, WorkerId
@@ -20,6 +32,7 @@ ME, OTHER = WorkerId("w0"), WorkerId("w1")
 LAYOUT = Layout(LayoutVersion(1), (ME, ME, OTHER, OTHER), (ME,), OTHER)
 FRONT = FrontSettings(FrontId(0), SourceName("in"), timed=False)
 SETTINGS = WorkerSettings("job", 4, (FRONT,))
+TOO_MUCH = "the states are more than 4 MiB: ask for fewer keys at once"
 MINE, THEIRS = Lookup(3, Slot(0), b"a"), Lookup(3, Slot(2), b"b")
 
 
@@ -80,16 +93,16 @@ def test_but_where_there_are_two_owners_their_answer_would_be_torn() -> None:
 
 
 def test_what_has_to_be_in_the_answer_is_waited_for() -> None:
-    gateway = Gateway().runs().ask(THEIRS, strict=False, at_least=70).at(69)
-    assert gateway.sent == []
-    assert gateway.at(70).sent == [(OTHER, Peek(1, Time(70), [THEIRS]))]
+    gateway = Gateway().runs().ask(THEIRS, strict=False, at_least=70).at(90, certain=69)
+    assert gateway.sent == [], "minimal time may be what fronts have promised, which a failure undoes"
+    assert gateway.at(91, certain=70).sent == [(OTHER, Peek(1, Time(70), [THEIRS]))]
 
 
 def test_an_answer_is_there_when_all_owners_have_answered_in_the_order_of_its_keys() -> None:
     gateway = Gateway().runs().at(9).ask(THEIRS, MINE)
-    gateway.queries.seen(ME, Seen(1, Time(9), [b"mine"]))
+    gateway.queries.take(ME, Seen(1, Time(9), [b"mine"]))
     assert gateway.queries.take_actions() == []
-    gateway.queries.seen(OTHER, Seen(1, Time(9), [None]))
+    gateway.queries.take(OTHER, Seen(1, Time(9), [None]))
     assert gateway.queries.take_actions() == [Answered(1, Time(9), [None, b"mine"])]
 
 
@@ -108,7 +121,7 @@ def test_an_owner_of_none_of_the_keys_says_nothing() -> None:
 
 def test_an_owner_that_is_behind_its_gateway_waits() -> None:
     owner = Gateway().at(9)
-    owner.queries.peek(OTHER, Peek(1, Time(10), [MINE]))
+    owner.queries.take(OTHER, Peek(1, Time(10), [MINE]))
     assert owner.sent == []
     assert owner.at(12).sent == [(OTHER, Seen(1, Time(12), [encode((b"a", Time(12)))]))]
 
@@ -116,12 +129,12 @@ def test_an_owner_that_is_behind_its_gateway_waits() -> None:
 def test_states_that_are_too_much_are_not_sent() -> None:
     owner = Gateway(states=States(MOST_BYTES // 2)).at(9)
     owner.queries.look(Look([(OTHER, Ask(1, [MINE, MINE], strict=True))]))
-    assert owner.sent == [(OTHER, Seen(1, Time(9), [], too_much=True))]
+    assert owner.sent == [(OTHER, Seen(1, Time(9), [], TOO_MUCH))]
 
 
 def test_and_their_client_is_told_to_ask_for_less() -> None:
     gateway = Gateway().runs().at(9).ask(MINE)
-    gateway.queries.seen(ME, Seen(1, Time(9), [], too_much=True))
+    gateway.queries.take(ME, Seen(1, Time(9), [], TOO_MUCH))
     (told,) = gateway.queries.take_actions()
     assert isinstance(told, NotAnswered)
     assert not told.again
@@ -133,14 +146,14 @@ def test_nobody_is_answered_before_the_attempt_runs_and_who_waits_is_told_when_i
     assert gateway.queries.take_actions() == [NotAnswered(1, "the job recovers", again=True)]
     gateway.runs().at(9).ask(MINE).queries.begin(LAYOUT, Time(5))
     assert gateway.queries.take_actions() == [NotAnswered(1, "the job recovers", again=True)]
-    gateway.queries.seen(ME, Seen(1, Time(9), [b"late"]))
+    gateway.queries.take(ME, Seen(1, Time(9), [b"late"]))
     assert gateway.queries.take_actions() == []
 
 
 def test_who_has_left_is_forgotten() -> None:
     gateway = Gateway().runs().at(9).ask(MINE)
     gateway.queries.left(1)
-    gateway.queries.seen(ME, Seen(1, Time(9), [b"mine"]))
+    gateway.queries.take(ME, Seen(1, Time(9), [b"mine"]))
     assert gateway.queries.take_actions() == []
 
 
@@ -151,6 +164,39 @@ def test_open_queries_are_bounded() -> None:
     assert gateway.queries.take_actions() == [
         NotAnswered(MOST_OPEN, f"{MOST_OPEN} queries are open here", again=True)
     ]
+
+
+def test_a_scan_is_asked_for_when_all_know_the_keys_and_its_pages_are_merged_in_their_order() -> None:
+    gateway = Gateway().runs().at(9)
+    scan = Scan(3, Matching(b""), b"", 3)
+    gateway.queries.asked(Queried(1, [], strict=True, scan=scan))
+    assert sorted(gateway.sent) == [(ME, Gather(1, scan)), (OTHER, Gather(1, scan))]
+    gateway.sent.clear()
+    gateway.queries.take(ME, Gathered(1))
+    assert gateway.sent == []
+    gateway.queries.take(OTHER, Gathered(1))
+    assert gateway.sent == [(OTHER, Ask(1, [], strict=True))]
+    gateway.queries.take(ME, Seen(1, Time(9), [b"A", b"C"], keys=[b"a", b"c"], upto=b"c"))
+    gateway.queries.take(OTHER, Seen(1, Time(9), [b"B", b"D"], keys=[b"b", b"d"]))
+    assert gateway.queries.take_actions() == [
+        Answered(1, Time(9), [b"A", b"B", b"C"], keys=[b"a", b"b", b"c"], upto=b"c")
+    ]
+
+
+def test_who_leaves_a_scan_lets_others_forget_it() -> None:
+    gateway = Gateway().runs().at(9)
+    gateway.queries.asked(Queried(1, [], strict=False, scan=Scan(3, Matching(b""), b"", 3)))
+    gateway.sent.clear()
+    gateway.queries.left(1)
+    assert sorted(gateway.sent) == [(ME, Left(1)), (OTHER, Left(1))]
+
+
+def test_but_not_in_the_next_attempt_which_they_may_not_have_begun() -> None:
+    gateway = Gateway().runs().at(9)
+    gateway.queries.asked(Queried(1, [], strict=False, scan=Scan(3, Matching(b""), b"", 3)))
+    gateway.sent.clear()
+    gateway.queries.begin(LAYOUT, Time(5))
+    assert gateway.sent == []
 
 
 def test_no_answer_is_strict_where_a_failure_may_undo_what_was_shown() -> None:

@@ -1,0 +1,104 @@
+"""Answers: the states that a worker has of the keys that others ask for (queries.py).
+
+Keeps: an answer is of minimal time here, in one piece. Does not: decide when to look: the acker does, or a gateway
+that has heard of the time before.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.parts import States
+from flamestream.core.protocol.messages import PeerMessage
+from flamestream.core.protocol.queries import MOST_BYTES, Gather, Gathered, Left, Look, Lookup, Peek, Seen
+from flamestream.core.worker.scans import Scans
+from flamestream.model import payload as codec
+from flamestream.model.ids import Slot, WorkerId
+from flamestream.model.time import START, Time
+
+
+class Answers:
+    """The answers of one worker."""
+
+    def __init__(
+        self, me: WorkerId, states: Mapping[int, States], cuts: LiveCuts,
+        tell: Callable[[WorkerId, PeerMessage], None],
+    ) -> None:  # fmt: skip
+        self._me, self._states, self._cuts, self._tell = me, states, cuts, tell
+        self._owners: Sequence[WorkerId] = ()
+        self.certain = START
+        """Below it nothing will ever enter; it is minimal time, but for what fronts have only promised."""
+        self._peeks: list[tuple[WorkerId, Peek]] = []
+        self._scans = Scans(states)
+
+    def begin(self, owners: Sequence[WorkerId], cut: Time) -> None:
+        """A new attempt, which replays from `cut`."""
+        self._owners, self.certain = owners, cut
+
+    def end(self) -> None:
+        """The attempt is over."""
+        self._peeks = []
+        self._scans.end_all()
+
+    def advanced(self, certain: Time) -> None:
+        """Minimal time has moved on."""
+        self.certain = certain
+        waiting, self._peeks = self._peeks, []
+        for gateway, peek in waiting:
+            self._peek(gateway, peek)
+
+    def take(self, gateway: WorkerId, message: Peek | Gather | Left) -> None:
+        """A gateway asks for something."""
+        match message:
+            case Peek():
+                self._peek(gateway, message)
+            case Gather():
+                if not self._scans.begin((gateway, message.number), message.scan):
+                    busy = "there are too many scans"
+                    self._tell(gateway, Seen(message.number, self.certain, [], busy, again=True))
+            case Left():
+                self._scans.end((gateway, message.number))
+
+    def go_on(self) -> bool:
+        """Find some keys of scans. Whether there are more to look for."""
+        if (through := self._scans.go_on()) is not None:
+            gateway, number = through
+            self._tell(gateway, Gathered(number))
+        return self._scans.walking or through is not None
+
+    def look(self, message: Look) -> None:
+        """Answer these, all at minimal time."""
+        for gateway, ask in message.asks:
+            if not ask.lookups:
+                seen = self._scans.answer((gateway, ask.number), self.certain, self._cuts.minimal)
+                if seen is not None:
+                    self._tell(gateway, seen)
+            elif any(self._has(lookup.slot) for lookup in ask.lookups):
+                self._answer(gateway, ask.number, ask.lookups)
+
+    def _peek(self, gateway: WorkerId, message: Peek) -> None:
+        if message.at_least > self.certain:  # the gateway has heard of it before
+            self._peeks.append((gateway, message))
+        else:
+            self._answer(gateway, message.number, message.lookups)
+
+    def _answer(self, gateway: WorkerId, number: int, lookups: Sequence[Lookup]) -> None:
+        states: list[bytes | None] = []
+        size = 0
+        for lookup in lookups:
+            if self._has(lookup.slot):
+                states.append(state := self._state(lookup))
+                size += 0 if state is None else len(state)
+                if size > MOST_BYTES:
+                    much = f"the states are more than {MOST_BYTES >> 20} MiB: ask for fewer keys at once"
+                    self._tell(gateway, Seen(number, self.certain, [], much))
+                    return
+        self._tell(gateway, Seen(number, self.certain, states))
+
+    def _has(self, slot: Slot) -> bool:
+        return self._owners[slot] == self._me
+
+    def _state(self, lookup: Lookup) -> bytes | None:
+        try:
+            return codec.encode(self._states[lookup.vertex].state_at(lookup.key, self._cuts.minimal))
+        except KeyError:
+            return None

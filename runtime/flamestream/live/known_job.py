@@ -1,0 +1,100 @@
+"""A job whose manifest and application are here, so that keys and states are of its own classes, and its last epoch can
+be read when it is down.
+
+Does not: speak with a worker (port.py).
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final
+
+from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
+from flamestream.connectors.kit.spec import address_of, secret_of
+from flamestream.core.dataflow.walk import fits
+from flamestream.job.manifest import Job as Manifest
+from flamestream.job.validation import loaded
+from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted
+from flamestream.model.errors import ManifestError, Retryable
+from flamestream.model.time import Time
+from flamestream.node.queries.committed import NOTHING, every_state, states_at
+from flamestream.node.queries.rows import Kept
+from flamestream.node.run_folder import RunFolder
+from flamestream.store.places import store_from
+
+EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
+
+
+class KnownJob:
+    """`port.Port`."""
+
+    def __init__(self, manifest: Manifest, folder: RunFolder, token: str | None, timeout: float) -> None:
+        """Raises ManifestError, and what the application raises."""
+        self._manifest, self._folder = manifest, folder
+        _, self._graph = loaded(manifest)
+        self._kept = Kept(self._graph)
+        self._port = _port_of(manifest, token, timeout)
+
+    @property
+    def usual(self) -> At:
+        """How it is asked if nobody says how."""
+        return "committed" if self._port is None else "strict"
+
+    def read(self, keys: list[Key], at: At, at_least: Time) -> Answer:
+        """As `Job.read`."""
+        rows = [self._kept.row(name, key) for name, key in keys]  # an error names what there is
+        if at != "committed":
+            return self._asked.read(keys, at, at_least)
+        last = self._committed(at_least)
+        if last.index is None:
+            return Answer(last.cut, (NOTHING,) * len(rows), at)
+        states = states_at(self._graph, last.index, store_from(self._manifest.store), rows)
+        return Answer(last.cut, tuple(states), at)
+
+    def scan(self, wanted: Wanted, at: At, at_least: Time) -> Page:
+        """As `Table.scan`."""
+        vertex, matching = self._kept.matching(wanted.name, wanted.prefix)
+        if at != "committed":
+            return self._asked.scan(wanted, at, at_least)
+        last, after = self._committed(at_least), urlsafe_b64decode(wanted.cursor)
+        if last.index is None:
+            return Page(last.cut, (), "", at)
+        found = every_state(self._graph, last.index, store_from(self._manifest.store), vertex)
+        keys = sorted(key for key in found if key > after and fits(matching, key))
+        page = keys[: wanted.limit]
+        rows = tuple((self._kept.key(wanted.name, key), found[key]) for key in page)
+        return Page(last.cut, rows, urlsafe_b64encode(page[-1]).decode() if len(page) < len(keys) else "", at)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._port is not None:
+            self._port.close()
+
+    @property
+    def _asked(self) -> HttpPort:
+        if self._port is None:
+            raise ManifestError(
+                f"job {self._manifest.name!r} has no port for queries: add queries: {{listen: 127.0.0.1:7070}} to its "
+                'spec, or ask at="committed"'
+            )
+        return self._port
+
+    def _committed(self, at_least: Time) -> LastCommit:
+        manifest = self._manifest
+        with cluster_state_of(self._folder) as zookeeper:
+            last = committed_here(self._folder, zookeeper, manifest.name, manifest.store)
+        if last.cut < at_least:
+            raise Retryable(
+                f"the last epoch is of {last.cut}, before {at_least}: ask again behind the next one"
+            )
+        return last
+
+
+def _port_of(manifest: Manifest, token: str | None, timeout: float) -> HttpPort | None:
+    queries = manifest.queries
+    if queries is None:
+        return None
+    host, port = address_of(queries.listen)
+    host = EVERYWHERE.get(host, host)
+    if token is None and queries.token_file is not None:
+        token = secret_of(queries.token_file, "spec.queries.tokenFile")
+    place = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1/jobs/{manifest.identity}"
+    return HttpPort(place, token, timeout, typed=True)

@@ -225,9 +225,9 @@ class Answered:
     states: Sequence[bytes | None]
     """Encoded; None: the key has none."""
     keys: Sequence[bytes] = ()
-    """Of a scan: the keys of the states, ascending."""
+    """The keys of the states, ascending, where it is of a scan."""
     upto: bytes = b""
-    """Of a scan: it goes on behind this key; b"": there are no more."""
+    """The key behind which a scan goes on; b"": there are no more."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ class Matching(msgspec.Struct, frozen=True, array_like=True):
     head: bytes
     """The encoded key begins with it: which table it is of."""
     text: str | None = None
-    """What follows is a text that begins with it; None: it is anything."""
+    """A beginning of the text that follows; None: anything may."""
 
 
 class Lookup(msgspec.Struct, frozen=True, array_like=True):
@@ -121,6 +121,6 @@ class Seen(msgspec.Struct, frozen=True, array_like=True, tag=True):
     again: bool = False
     """Whether there may be one if it is asked again."""
     keys: list[bytes] = []
-    """Of a scan: the keys of the states, ascending."""
+    """The keys of the states, ascending, where it is of a scan."""
     upto: bytes = b""
-    """Of a scan: greater keys are left out; b"": none are."""
+    """The key behind which a scan has left some out; b"": nowhere."""

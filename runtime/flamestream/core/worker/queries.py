@@ -80,7 +80,7 @@ class Queries:
         self._actions: list[Action] = []
 
     def take_actions(self) -> list[Action]:
-        """What clients are to be told, and whether there is more to do."""
+        """Words for clients, and a wake-up if there is more to do."""
         if self.answers.go_on():
             self._actions.append(Wake())
         actions, self._actions = self._actions, []
@@ -212,7 +212,7 @@ class Queries:
 
 
 def _merged(number: int, time: Time, limit: int, seen: list[Seen]) -> Answered:
-    """One page of what all have: up to the least key behind which somebody has left some out."""
+    """A page of all rows that there are, up to the least key behind which somebody has left some out."""
     upto = min((each.upto for each in seen if each.upto), default=b"")
     rows = sorted(row for each in seen for row in zip(each.keys, each.states, strict=True))
     some = [row for row in rows if not upto or row[0] <= upto][:limit]

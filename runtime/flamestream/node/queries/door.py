@@ -52,7 +52,7 @@ class _Open:
     exchange: Exchange
     rows: Sequence[Row]
     name: str
-    """Of a scan: whose keys they are."""
+    """The name whose keys they are, in a scan."""
     answer: Callable[["_Open", Answered], None]
     timer: Timer | None = None
     began: int = field(default=0)

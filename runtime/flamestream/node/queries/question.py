@@ -1,4 +1,4 @@
-"""What a client of the door for queries asks, as it is written in a request.
+"""Question: a query as a client of the door writes it in a request.
 
 Keeps: whatever is wrong with a request is said to the client. Does not: know what a graph has (door.py).
 """

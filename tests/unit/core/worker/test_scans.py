@@ -44,7 +44,7 @@ class Counted:
             WorkerSettings("job", 4, ()),
             ME,
             self.cuts,
-            Nowhere(),  # type: ignore[arg-type]
+            Nowhere(),
         )
         self.flow.reset([ME] * 4, {vertex.id: parts.barrier() for vertex in graph.sinks}, {})
         (self.vertex,) = self.flow.states

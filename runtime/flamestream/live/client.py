@@ -15,6 +15,8 @@ from typing import Any, Final
 
 from flamestream.live.known_job import KnownJob
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Port, Wanted
+from flamestream.live.watch import Change
+from flamestream.model.errors import ManifestError
 from flamestream.model.time import START, Time
 from flamestream.node.queries.committed import NOTHING
 from flamestream.node.run_folder import find
@@ -66,6 +68,12 @@ class Job:
         self._seen = max(self._seen, page.time)
         return page
 
+    def watch(self, name: str, key: Hashable, after: str) -> Iterator[Change]:
+        """The changes of a table: `Table.watch`."""
+        if not isinstance(self._port, KnownJob):
+            raise ManifestError("who watches has to know where the job's sinks are: connect by the manifest")
+        return self._port.watch(name).changes(key, after)
+
     def _needed(self, at: At, at_least: int) -> Time:
         return max(Time(at_least), self._seen if at == "stale" else START)
 
@@ -107,6 +115,15 @@ class Table:
             page = self.scan(prefix=prefix, cursor=cursor, at=at)
             yield from page.rows
             cursor, more = page.cursor, bool(page.cursor)
+
+    def watch(self, key: Hashable = None, *, after: str = "") -> Iterator[Change]:
+        """The changes of the table as transactions commit them, each once, without an end; of one key if it is said.
+        `after`: the id of a change, behind which it goes on; left out: from the first one on.
+
+        They come over a sink of events that has the table's changes. Raises ManifestError where the job has none, or is
+        known by its URL alone, and Retryable if nobody answers.
+        """
+        return self.job.watch(self.name, key, after)
 
 
 def connect(

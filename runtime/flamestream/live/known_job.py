@@ -13,6 +13,7 @@ from flamestream.core.dataflow.walk import fits
 from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted
+from flamestream.live.watch import Watch
 from flamestream.model.errors import ManifestError, Retryable
 from flamestream.model.time import Time
 from flamestream.node.queries.committed import NOTHING, every_state, states_at
@@ -28,7 +29,7 @@ class KnownJob:
 
     def __init__(self, manifest: Manifest, folder: RunFolder, token: str | None, timeout: float) -> None:
         """Raises ManifestError, and what the application raises."""
-        self._manifest, self._folder = manifest, folder
+        self._manifest, self._folder, self._timeout = manifest, folder, timeout
         _, self._graph = loaded(manifest)
         self._kept = Kept(self._graph)
         self._port = _port_of(manifest, token, timeout)
@@ -62,6 +63,11 @@ class KnownJob:
         page = keys[: wanted.limit]
         rows = tuple((self._kept.key(wanted.name, key), found[key]) for key in page)
         return Page(last.cut, rows, urlsafe_b64encode(page[-1]).decode() if len(page) < len(keys) else "", at)
+
+    def watch(self, table: str) -> Watch:
+        """The changes of a table. Raises ManifestError."""
+        self._kept.row(table, None)
+        return Watch(self._manifest, self._graph, table, self._timeout)
 
     def close(self) -> None:
         """Let go of the connection."""

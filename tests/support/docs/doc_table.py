@@ -93,6 +93,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "end-to-end.md: E2E_FLINK_IMAGE=localhost/flink-peer:e2e E2E_REPORT=benchmar": (LINES, "needs a cluster"),
     "kubernetes.md: kubectl ──▶ API server ──▶ operator (2 pods, one leads by Le": (SHOWN, "a drawing"),
     'queries.md: queries: {listen: "127.0.0.1:7070", tokenFile: token}': (PART, ""),
+    'queries.md: # in the graph: accounts.changes().sink("changes", key=fs.fi': (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
     'queries.md: import flamestream as fs with fs.connect("job.yaml") as job:': (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
     "transactions.md: flamestream query job.yaml \"accounts['ann']\" \"accounts['bob'": (LINES, "tests/integration/runs/tables/test_bank_run.py"),
     "calls.md: calls: priced: {timeout: 2s, retries: 8, giveUpAfter: 10m, c": (PART, ""),

@@ -7,6 +7,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -16,7 +17,7 @@ import flamestream as fs
 from flamestream.live.client import Job
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
-from flamestream.model.errors import Retryable, UserError
+from flamestream.model.errors import ManifestError, Retryable, UserError
 from support.eventually import eventually
 from support.ports import free_port
 from support.runs.scratch import Scratch
@@ -40,6 +41,7 @@ lines.filter(lambda line: line[0] == "+").upsert(accounts, lambda line: line[1],
 moved = lines.filter(lambda line: line[0] != "+").transact(transfer)
 moved.committed.reduce(name="sent", key=lambda line: (line[0], 1), combine=fs.count()).sink("counts")
 moved.aborted.map(lambda a: a.transaction).sink("refused")
+accounts.changes().sink("changes", key=fs.field("key"))
 """
 TOKEN = "open sesame"
 NAMES = "abcdefgh"
@@ -55,7 +57,10 @@ class Bank:
         scratch.job(
             APPLICATION,
             f'sources: {{lines: {{http: {{listen: "127.0.0.1:{self.lines}", keys: keys, records: lines}}}}}}',
-            "sinks: {counts: {files: {path: counts}}, refused: {files: {path: refused}}}",
+            "sinks:",
+            "  counts: {files: {path: counts}}",
+            "  refused: {files: {path: refused}}",
+            f'  changes: {{events: {{path: changes, listen: "127.0.0.1:{free_port()}"}}}}',
             "journal: {folder: journal}",
             f'queries: {{listen: "127.0.0.1:{self.port}", tokenFile: token{"".join(more)}}}',
             "workers: {replicas: 2, standby: 1}",
@@ -186,6 +191,23 @@ def test_all_keys_are_given_page_by_page_each_once(bank: Bank) -> None:
     assert (status, told["rows"], "cursor" in told) == (200, [{"key": "B", "state": 2}], False)
     status, told = bank.get("/tables/sent?limit=1")
     assert (status, len(told["rows"]), "cursor" in told) == (200, 1, True)
+
+
+def test_who_watches_a_key_is_given_each_of_its_changes_once_and_goes_on_where_it_was(bank: Bank) -> None:
+    bank.post("+w5", "w x 1", "w x 1")
+    with bank.client() as job:
+        watched = list(islice(job.table("accounts").watch("w"), 3))
+        assert [(each.before, each.after) for each in watched] == [(0, 5), (5, 4), (4, 3)]
+        bank.post("+w9", "+w1")
+        again = list(islice(job.table("accounts").watch("w", after=watched[-1].id), 2))
+        assert [(each.before, each.after) for each in again] == [(3, 9), (9, 1)]
+        with pytest.raises(ManifestError, match="no sink of events has the changes of 'sent'"):
+            job.table("sent").watch()
+    with (
+        fs.connect(bank.url, token=TOKEN) as job,
+        pytest.raises(ManifestError, match="connect by the manifest"),
+    ):
+        job.table("accounts").watch()
 
 
 def test_and_from_the_last_epoch_too(bank: Bank) -> None:

@@ -54,8 +54,8 @@ mod _kernel {
     use crate::state::accumulators::delta;
 
     #[pymodule_init]
-    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         crate::python::moments::begin();
-        Ok(())
+        crate::state::transactions::View::begin(module.py())
     }
 }

@@ -4,6 +4,7 @@ use crate::flow::states::{grouping_of, reducing_of, State};
 use crate::flow::vertex::{Kind, Others, RowKey, Vertex};
 use crate::payload::expression::Expression;
 use crate::payload::field::field;
+use crate::state::transactions::Part;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -35,6 +36,7 @@ fn vertex_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Vertex, 
         users: optional(described, "users")?,
         expression: expression_of(described, "expression")?,
         others: optional(described, "others")?.map(|others| others_of(others.bind(py))).transpose()?,
+        part: optional(described, "part")?.map(|part| Part::described(part.bind(py).cast()?)).transpose()?,
         routed: required(described, "routed")?.extract(py)?,
         key: optional(described, "key")?,
         key_expression: expression_of(described, "key_expression")?,

@@ -29,6 +29,9 @@ impl Flow {
             let result = if others.itself { vec![Ok(payload.clone())] } else { Vec::new() };
             return listed(this, result.into_iter()).map_or_else(Outcome::Raised, Outcome::Several);
         }
+        if let Some(part) = &this.part {
+            return part.of(payload).map_or_else(Outcome::Raised, Outcome::Several);
+        }
         this.called(payload).and_then(|made| self.settled(vertex, made)).unwrap_or_else(Outcome::Raised)
     }
 

@@ -5,6 +5,7 @@
 use crate::flow::description::{optional, required};
 use crate::flow::vertex::Kind;
 use crate::payload::attribute::Attribute;
+use crate::payload::plans;
 use crate::state::accumulators::Accumulators;
 use crate::state::folded::Folded;
 use crate::state::grouping::Grouping;
@@ -12,7 +13,8 @@ use crate::state::keyed::Table;
 use crate::state::ready;
 use crate::state::reduce::{Fold, Reduce};
 use crate::state::shards::{self, Folding, Panes, Shards, Steps};
-use crate::state::transactions::Transactions;
+use crate::state::transactions::{Decider, Functions, Tables, Transactions, View};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -61,9 +63,10 @@ pub(super) fn grouping_of(number: usize, described: &Bound<'_, PyDict>) -> PyRes
 /// A reduce of ready-made functions, of a windowed program's steps, of transactions, or of any other functions.
 pub(super) fn reducing_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<(Kind, State)> {
     let py = described.py();
-    if let Some(decide) = optional(described, "decide")? {
-        let state = Transactions::new(accumulators_of(number, described)?, decide);
-        return Ok((Kind::Reduce, State::Transactions(Box::new(state))));
+    if let Some(deciding) = optional(described, "deciding")? {
+        let kept = accumulators_of(number, described)?;
+        let decider = decider_of(deciding.bind(py).cast()?, &kept.decoded)?;
+        return Ok((Kind::Reduce, State::Transactions(Box::new(Transactions::new(kept, decider)))));
     }
     let reduce = Reduce { kept: accumulators_of(number, described)?, fold: fold_of(described)? };
     Ok(match (optional(described, "ready_combine")?, optional(described, "steps")?) {
@@ -115,6 +118,35 @@ fn folded_of(described: &Bound<'_, PyDict>, combine: Bound<'_, PyTuple>, reduce:
         decoded,
         delta_state,
         error_type: required(described, "error_type")?,
+    })
+}
+
+/// `ledger.Deciding`, as core/dataflow/native.py describes it.
+fn decider_of(described: &Bound<'_, PyDict>, decoded: &Py<PyAny>) -> PyResult<Decider> {
+    let py = described.py();
+    let tables = Tables::new(required(described, "table")?, required(described, "rules")?.extract(py)?)?;
+    let (called, decoded) = (required(described, "called")?, decoded.clone_ref(py));
+    let view = Py::new(py, View { decoded, tables, called, run: None })?;
+    let functions = optional(described, "functions")?;
+    let functions = functions.map(|users| functions_of(described, users.extract(py)?)).transpose()?;
+    Ok(Decider::new(view, required(described, "decide")?, functions))
+}
+
+fn functions_of(described: &Bound<'_, PyDict>, users: Vec<Py<PyAny>>) -> PyResult<Functions> {
+    let py = described.py();
+    let plan = |name: &str| {
+        let tag = required(described, name)?.extract(py)?;
+        plans::of_tag(py, tag).ok_or_else(|| PyValueError::new_err(format!("{name} is no class of payloads")))
+    };
+    Ok(Functions {
+        users,
+        refused: required(described, "refused")?,
+        number: Attribute::new(py, "number"),
+        item: Attribute::new(py, "item"),
+        write: plan("write")?,
+        decision: plan("decision")?,
+        aborted: plan("aborted")?,
+        check: required(described, "check")?,
     })
 }
 

@@ -5,6 +5,7 @@
 use crate::payload::expression::Expression;
 use crate::payload::field::Field;
 use crate::python::reference;
+use crate::state::transactions::Part;
 use pyo3::prelude::*;
 use std::borrow::Cow;
 
@@ -38,6 +39,8 @@ pub struct Vertex {
     pub expression: Option<Expression>,
     /// For a flat_map that looks for items of a few classes: what others lead to.
     pub others: Option<Others>,
+    /// For a flat_map of transactions' results: which part of them it makes its own.
+    pub part: Option<Part>,
     /// Its input is routed, by this place.
     pub routed: bool,
     pub key: Option<Py<PyAny>>,

@@ -61,13 +61,19 @@ def called(function: Function, *arguments: Any) -> Any:
     calls it."""
     try:
         return function(*arguments)
-    except FATAL as error:
-        noted(error, function, arguments[-1] if arguments else "nothing")
-        raise
-    except Raised:  # by a user's function within this one: it is the one to blame
-        raise
     except Exception as error:
-        raise Raised(function, error) from error
+        blamed = blame(function, error, arguments[-1] if arguments else "nothing")
+        if blamed is error:
+            raise
+        raise blamed from error
+
+
+def blame(function: Function, error: Exception, given: Any) -> Exception:
+    """The exception that is raised instead of a user's function's, or that one itself: if it is FATAL, or of a
+    user's function within this one, which is the one to blame."""
+    if isinstance(error, FATAL):
+        noted(error, function, given)
+    return error if isinstance(error, (*FATAL, Raised)) else Raised(function, error)
 
 
 class Failed(Exception):

@@ -1,34 +1,37 @@
 //! Transactions: the rows of a graph's tables, and the transactions that touch them. The mirror of
 //! `core/dataflow/transactions.py`, item by item in the same order.
 
+mod decider;
+mod part;
 mod pending;
+mod rules;
 mod view;
+
+pub use decider::{Decider, Functions};
+pub use part::Part;
+pub use rules::Tables;
+pub use view::View;
 
 use crate::meta::{Floor, Meta};
 use crate::python::reference::unmatched;
 use crate::state::accumulators::{encoded, Accumulator, Accumulators, Changes, Entry, TRIM_ABOVE};
 use crate::state::buckets::Content;
+use crate::state::transactions::decider::Writes;
 use crate::state::transactions::pending::{Pending, RowKey, Transaction};
-use crate::state::transactions::view::{below, Reads, Run, View};
+use crate::state::transactions::view::below;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use pyo3::{ffi, intern};
 
 type Value = Py<PyAny>;
-/// The rows that a run has written, and what stands there now.
-type Writes = Vec<(RowKey, Value)>;
 
 pub struct Transactions {
     pub kept: Accumulators<u32>,
     pending: Pending<Value>,
-    /// `user_code.decided`: (the rows below, a transaction) -> its result, and what it has written.
-    decide: Py<PyAny>,
-    view: Option<Py<View>>,
+    decider: Decider,
 }
 
 impl Transactions {
-    pub fn new(kept: Accumulators<u32>, decide: Py<PyAny>) -> Self {
-        Transactions { kept, pending: Pending::new(), decide, view: None }
+    pub fn new(kept: Accumulators<u32>, decider: Decider) -> Self {
+        Transactions { kept, pending: Pending::new(), decider }
     }
 
     /// A transaction: the results to invalidate and those that hold now.
@@ -80,39 +83,11 @@ impl Transactions {
 
     /// Decide a transaction by what stands below it. Those above that have to be looked at again.
     fn run(&mut self, py: Python<'_>, cuts: &[Floor], one: u32, slot: u16) -> PyResult<Vec<u32>> {
-        let (result, writes, read) = self.decided(py, one)?;
-        self.pending.touch(one, read);
-        self.pending.at_mut(one).result = Some(result);
-        self.written(py, cuts, one, writes, slot)
-    }
-
-    /// Its result, what it has written, and what it has read.
-    fn decided(&mut self, py: Python<'_>, one: u32) -> PyResult<(Value, Writes, Reads)> {
-        let view = self.view(py)?;
-        let one = self.pending.at(one);
-        let rows = std::mem::take(&mut self.kept.table);
-        view.borrow_mut().run = Some(Run { rows, meta: one.meta.clone(), read: Vec::new() });
-        let decided = self.decide.bind(py).call1((&view, &one.item));
-        let run = view.borrow_mut().run.take().expect("nobody else ends it");
-        self.kept.table = run.rows;
-        let (result, writes): (Value, Vec<Bound<'_, PyAny>>) = decided?.extract()?;
-        let written = |write: &Bound<'_, PyAny>| {
-            let row = [write.getattr(intern!(py, "table"))?, write.getattr(intern!(py, "key"))?];
-            let row = encoded(PyTuple::new(py, row)?.as_any())?;
-            Ok((RowKey::from_vec(row), write.getattr(intern!(py, "after"))?.unbind()))
-        };
-        Ok((result, writes.iter().map(written).collect::<PyResult<_>>()?, run.read))
-    }
-
-    /// The view of the next run: another one than that of the last if somebody holds it.
-    fn view<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, View>> {
-        let made = match self.view.take() {
-            // SAFETY: it is alive, and the GIL is held.
-            Some(view) if unsafe { ffi::Py_REFCNT(view.as_ptr()) } == 1 => view.into_bound(py),
-            _ => Bound::new(py, View { decoded: self.kept.decoded.clone_ref(py), run: None })?,
-        };
-        self.view = Some(made.clone().unbind());
-        Ok(made)
+        let (meta, item) = (self.pending.at(one).meta.clone(), self.pending.at(one).item.clone_ref(py));
+        let decided = self.decider.decided(&mut self.kept.table, meta, item.bind(py))?;
+        self.pending.touch(one, decided.read);
+        self.pending.at_mut(one).result = Some(decided.result);
+        self.written(py, cuts, one, decided.writes, slot)
     }
 
     /// Put what a transaction writes now in place of what it wrote. Those above that have to be looked at again.

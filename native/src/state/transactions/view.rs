@@ -1,6 +1,8 @@
-//! View: the rows of all tables as one transaction sees them, those below its place, and which of them it reads.
+//! View: the rows of all tables as one transaction sees them, those below its place; the mirror of
+//! `transaction.State`.
 //!
-//! Keeps: what somebody holds beyond a run gives nothing of another one.
+//! Keeps: what somebody holds beyond a run gives nothing of another one. Does not: say what is wrong, which
+//! `transaction.py` does.
 
 use crate::meta::Meta;
 use crate::python::reference;
@@ -8,48 +10,165 @@ use crate::state::accumulators::Entries;
 use crate::state::buckets::Content;
 use crate::state::keyed::Table;
 use crate::state::transactions::pending::RowKey;
+use crate::state::transactions::rules::{Asked, Tables};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-/// The rows that a run has read, and the value of each; None: nobody below had written it.
-pub type Reads = Vec<(RowKey, Option<Py<PyAny>>)>;
+/// `transaction.MOST_KEYS` and `transaction.MOST_BYTES`.
+const MOST_ROWS: usize = 256;
+const MOST_BYTES: usize = 8 << 20;
+
 /// Rows, each with the values that transactions have written, by their numbers.
 pub type RowTable = Table<Entries<u32>>;
+
+/// The rows that a run has read, and the value of each; None: nobody below had written it.
+pub type Reads = Vec<(RowKey, Option<Py<PyAny>>)>;
+
+/// A row that a run's function has asked for.
+pub struct Touched {
+    pub row: RowKey,
+    pub table: usize,
+    pub key: Py<PyAny>,
+    pub before: Py<PyAny>,
+    pub now: Py<PyAny>,
+    /// Has anybody below written it?
+    is_below: bool,
+    is_written: bool,
+}
 
 /// What a run sees, as long as it lasts.
 pub struct Run {
     pub rows: RowTable,
-    pub meta: Meta,
-    pub read: Reads,
+    meta: Meta,
+    pub touched: Vec<Touched>,
+    /// Places of what it has written in `touched`, in the order in which it first did.
+    pub written: Vec<usize>,
+    /// What it has read where Python calls the functions, in debug mode.
+    read: Reads,
+    bytes: usize,
 }
 
-/// `transaction.Read`: ((table, key), other) -> the value of a row, or the other if nobody has written it.
+impl Run {
+    pub fn new(rows: RowTable, meta: Meta) -> Self {
+        Run { rows, meta, touched: Vec::new(), written: Vec::new(), read: Vec::new(), bytes: 0 }
+    }
+
+    /// What it has read; it has ended.
+    pub fn read(self) -> Reads {
+        let Run { touched, mut read, .. } = self;
+        let of = |touched: Touched| (touched.row, touched.is_below.then_some(touched.before));
+        read.extend(touched.into_iter().map(of));
+        read
+    }
+
+    fn has_read(&mut self, row: RowKey, value: Option<Py<PyAny>>) {
+        match self.read.iter_mut().find(|(known, _)| *known == row) {
+            Some(known) => known.1 = value, // in debug mode each function runs twice
+            None => self.read.push((row, value)),
+        }
+    }
+}
+
 #[pyclass]
 pub struct View {
     /// `stored.Reading.accumulator`.
     pub decoded: Py<PyAny>,
+    pub tables: Tables,
+    /// `failure.called`.
+    pub called: Py<PyAny>,
     pub run: Option<Run>,
 }
 
 #[pymethods]
 impl View {
+    fn __getitem__<'py>(&mut self, row: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let place = self.place(row)?;
+        Ok(self.running()?.touched[place].now.bind(row.py()).clone())
+    }
+
+    fn __setitem__(&mut self, row: &Bound<'_, PyAny>, value: Bound<'_, PyAny>) -> PyResult<()> {
+        let size = reference::checked_size(&value)?;
+        let run = self.running()?;
+        run.bytes += size;
+        if run.bytes > MOST_BYTES {
+            return Err(mistake(row.py(), "too_many_bytes", ()));
+        }
+        let place = self.place(row)?;
+        let run = self.running()?;
+        let touched = &mut run.touched[place];
+        touched.now = value.unbind();
+        if !touched.is_written {
+            touched.is_written = true;
+            run.written.push(place);
+        }
+        Ok(())
+    }
+
+    fn __delitem__(&self, row: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(mistake(row.py(), "deleted", ()))
+    }
+
+    fn __contains__(&self, row: &Bound<'_, PyAny>) -> PyResult<bool> {
+        Err(mistake(row.py(), "looked_for", ()))
+    }
+
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Err(mistake(py, "gone_through", ()))
+    }
+
+    /// `transaction.Read`: ((table, key), other) -> the value of a row, or the other if nobody has written it.
     fn __call__<'py>(
         &mut self,
         row: &Bound<'py, PyAny>,
         other: Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = row.py();
-        let Some(run) = &mut self.run else {
-            return Err(PyRuntimeError::new_err("rows of a transaction are there until it ends"));
-        };
-        let key = RowKey::from_slice(&reference::encoded(row)?);
-        let value = below(py, &mut run.rows, &self.decoded, &key, &run.meta)?;
-        let read = value.as_ref().map(|value| value.clone().unbind());
-        match run.read.iter_mut().find(|(known, _)| *known == key) {
-            Some(known) => known.1 = read, // in debug mode each function runs twice
-            None => run.read.push((key, read)),
-        }
+        let row = RowKey::from_vec(reference::encoded(row)?);
+        let run = self.run.as_mut().ok_or_else(ended)?;
+        let value = below(py, &mut run.rows, &self.decoded, &row, &run.meta)?;
+        run.has_read(row, value.as_ref().map(|value| value.clone().unbind()));
         Ok(value.unwrap_or(other))
+    }
+}
+
+impl View {
+    /// Once, before any is made: Python's messages call it as they call the class that it mirrors.
+    pub fn begin(py: Python<'_>) -> PyResult<()> {
+        py.get_type::<View>().setattr("__name__", "State")
+    }
+
+    /// One for other runs.
+    pub fn another(&self, py: Python<'_>) -> Self {
+        let (decoded, called) = (self.decoded.clone_ref(py), self.called.clone_ref(py));
+        View { decoded, tables: self.tables.another(py), called, run: None }
+    }
+
+    fn running(&mut self) -> PyResult<&mut Run> {
+        self.run.as_mut().ok_or_else(ended)
+    }
+
+    /// The place of a row in `touched`.
+    fn place(&mut self, row: &Bound<'_, PyAny>) -> PyResult<usize> {
+        let py = row.py();
+        let run = self.run.as_mut().ok_or_else(ended)?;
+        let Some(asked) = self.tables.asked(row)? else { return Err(mistake(py, "no_row", (row,))) };
+        if let Some(place) = run.touched.iter().position(|touched| touched.row == asked.encoded) {
+            return Ok(place);
+        }
+        let Asked { table, name, key, encoded: row } = asked;
+        if run.touched.len() == MOST_ROWS {
+            return Err(mistake(py, "too_many_rows", (name, key)));
+        }
+        let Some(table) = table else { return Err(mistake(py, "no_table", (name, self.tables.names(py)?))) };
+        let below = below(py, &mut run.rows, &self.decoded, &row, &run.meta)?;
+        let is_below = below.is_some();
+        let before = match below {
+            Some(value) => value,
+            None => self.called.bind(py).call1((self.tables.initial(table),))?,
+        };
+        let (key, before, now) = (key.unbind(), before.clone().unbind(), before.unbind());
+        run.touched.push(Touched { row, table, key, before, now, is_below, is_written: false });
+        Ok(run.touched.len() - 1)
     }
 }
 
@@ -67,4 +186,17 @@ pub fn below<'py>(
         0 => Ok(None),
         count => entries.accumulator(py, decoded, count - 1),
     }
+}
+
+fn ended() -> PyErr {
+    PyRuntimeError::new_err("rows of a transaction are there until it ends")
+}
+
+/// What `transaction.py` says of a mistake.
+fn mistake<'py>(py: Python<'py>, name: &str, given: impl pyo3::call::PyCallArgs<'py>) -> PyErr {
+    let made = py
+        .import("flamestream.model.tables.transaction")
+        .and_then(|module| module.getattr(name))
+        .and_then(|said| said.call1(given));
+    made.map_or_else(|error| error, PyErr::from_value)
 }

@@ -11,6 +11,8 @@ from flamestream.model.expressions import conditional, lambdas, operations
 from flamestream.model.expressions import expression as nodes
 from flamestream.model.payloads.registry import PLANS
 from flamestream.model.ready import Append, Count, Record, Size, State, Total
+from flamestream.model.tables.ledger import Numbered
+from flamestream.model.windows.process import Side
 
 SAID_BY_FIELDS: Final = (nodes.Expression, Append, Count, Total, Record)
 """Classes of functions that name fields instead of having code."""
@@ -18,8 +20,11 @@ SAID_BY_FIELDS: Final = (nodes.Expression, Append, Count, Total, Record)
 
 def described(function: Any) -> tuple[Any, ...] | None:
     """A function as the kernel evaluates it; None if it cannot."""
-    if isinstance(function, Record):
-        return _record(function)
+    match function:
+        case Record():
+            return _record(function)
+        case Numbered(number):
+            return "record", PLANS[Side].tag, ("constant", number), ("item",)
     # (!) Only what it computes as Python does: where it has no value, Python is asked for that item.
     found = lambdas.expression_of(function)
     return _node(found) if isinstance(found, nodes.Expression) else None

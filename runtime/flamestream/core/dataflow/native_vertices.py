@@ -17,11 +17,13 @@ from flamestream.core.dataflow.stored import Reading
 from flamestream.model import ready
 from flamestream.model.calls.loops import too_often
 from flamestream.model.event_time import Dated, Marker, Stamped, TimeOf, Undecoded
+from flamestream.model.failure import called
 from flamestream.model.graph import Graph
 from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads import state as states
 from flamestream.model.payloads.registry import PLANS
-from flamestream.model.tables.ledger import Deciding
+from flamestream.model.tables.ledger import DecidedAs, Deciding, Table, WritesTo
+from flamestream.model.tables.transaction import CHECK, Aborted, Decision, Write
 from flamestream.model.vertex import Kind, Vertex
 from flamestream.model.windows.marks import Mark, progress_of
 from flamestream.model.windows.panes import Panes
@@ -53,6 +55,7 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
     described["batch"] = getattr(vertex.function, "checked_batch" if debug else "batch", None)
     if not debug:  # which calls every function twice
         described["expression"] = native_expressions.described(vertex.function)
+        described["part"] = part_of(vertex.function)
         described |= _ready_key(vertex)
         if rows:
             described |= _ready(vertex)
@@ -64,7 +67,7 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
         case Kind.REDUCE:
             described |= _fold(vertex, debug)
             if rows and isinstance(vertex.combine, Deciding):
-                described["decide"] = user_code.decided(vertex, debug)
+                described["deciding"] = _described_deciding(vertex, vertex.combine, debug)
     return described
 
 
@@ -74,6 +77,16 @@ def of_others(function: Any) -> tuple[bool, list[type]] | None:
     if isinstance(function, Events):
         return True, [Stamped, Undecoded, Marker]
     return (False, [Stamped]) if function is progress_of else None
+
+
+def part_of(function: Any) -> tuple[Any, ...] | None:
+    """For a stream of transactions' outcomes: what it takes of each result."""
+    match function:
+        case DecidedAs(number, aborted):
+            return "result", number, aborted
+        case WritesTo(table):
+            return "writes", table
+    return None
 
 
 def _ready_key(vertex: Vertex) -> dict[str, Any]:
@@ -132,6 +145,20 @@ def described_panes(program: Program) -> dict[str, Any] | None:
     # filled up to two, for a count names no field
     fold = (*(_described_combine(aggregate.combine) or ()), None)[:2] if ready_made else None
     return {"size": grid.size, "every": grid.every, "offset": grid.offset, "each": program.each, "fold": fold}
+
+
+def _described_deciding(vertex: Vertex, deciding: Deciding, debug: bool) -> dict[str, Any]:
+    """Transactions, whose rows the kernel keeps."""
+    return {
+        "decide": user_code.decided(vertex, debug),
+        "functions": None if debug else deciding.functions,  # Python calls each twice
+        "rules": [(name, rules.initial, rules.check) for name, rules in deciding.rules.items()],
+        "table": Table,
+        "called": called,
+        "refused": user_code.refused(vertex),
+        "check": CHECK,
+        **{cls.__name__.lower(): PLANS[cls].tag for cls in (Write, Decision, Aborted)},
+    }
 
 
 def _name_of_field(function: Any) -> str | None:

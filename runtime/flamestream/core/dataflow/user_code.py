@@ -12,17 +12,19 @@ Keeps: whatever is sent locally equals decode(encode(it)), because `payload.chec
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from flamestream.model import payload as codec
 from flamestream.model.collections import Map, Set, Vector
 from flamestream.model.errors import PayloadError, UserError, too_big_results, too_many_results
-from flamestream.model.failure import FATAL, failure, noted
+from flamestream.model.failure import FATAL, Raised, blame, failure, noted
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN
+from flamestream.model.tables import transaction
 from flamestream.model.tables.ledger import Deciding
-from flamestream.model.tables.transaction import Read, Write
+from flamestream.model.tables.transaction import Decision, Read, Write
 from flamestream.model.vertex import Function, Vertex, name_of
 
 check, checked_size = codec.check, codec.checked_size
@@ -30,6 +32,8 @@ Fold = Callable[[Any, Any, bool], tuple[Any, Any]]
 """(accumulator before, payload, is it the first) -> (accumulator after, result)."""
 Decide = Callable[[Read, Any], tuple[Any, Sequence[Write[Any, Any]]]]
 """(the rows below, a transaction) -> its result, and what it has written."""
+Refused = Callable[[Function | None, Exception, Any], Any]
+"""(the function that has raised, its error, a transaction) -> the result of that."""
 SELF_CHECKED = (Vector, Map, Set)
 """Collections check what is put into them."""
 
@@ -160,17 +164,41 @@ def decided(vertex: Vertex, debug: bool) -> Decide:
     decide = observed(deciding.decide, debug)
 
     def call(read: Read, item: Any) -> tuple[Any, Sequence[Write[Any, Any]]]:
-        try:
-            decision = decide(read, item)
-            check(told := (item.number, decision))
-        except FATAL as error:
-            noted(error, deciding, item)
-            raise
-        except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
-            return failure(deciding, error, item), ()
-        return told, decision.writes
+        return _concluded(deciding, partial(decide, read, item), item)
 
     return call
+
+
+def refused(vertex: Vertex) -> Refused:
+    """The result of a transaction that the kernel has begun and one of whose functions has raised. None: it was none
+    of the user's."""
+    deciding = vertex.combine
+    assert isinstance(deciding, Deciding)
+
+    def call(function: Function | None, error: Exception, item: Any) -> Any:
+        def decide() -> Decision:
+            raised = error if function is None else blame(function, error, item.item)
+            if not isinstance(raised, Raised):
+                raise raised
+            return transaction.refused(raised, item.item)
+
+        return _concluded(deciding, decide, item)[0]
+
+    return call
+
+
+def _concluded(
+    deciding: Deciding, decide: Callable[[], Decision], item: Any
+) -> tuple[Any, Sequence[Write[Any, Any]]]:
+    try:
+        decision = decide()
+        check(told := (item.number, decision))
+    except FATAL as error:
+        noted(error, deciding, item)
+        raise
+    except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
+        return failure(deciding, error, item), ()
+    return told, decision.writes
 
 
 def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:

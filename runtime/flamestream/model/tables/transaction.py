@@ -14,7 +14,7 @@ Keeps: the same rows and the same payload give the same decision. Does not: know
 which function is a user's.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
@@ -119,21 +119,19 @@ class State:
     def __setitem__(self, row: tuple[Any, Any], value: Any) -> None:
         self._bytes += checked_size(value)
         if self._bytes > MOST_BYTES:
-            raise UserError(f"a transaction writes more than {MOST_BYTES >> 20} MiB: make several of it")
+            raise too_many_bytes()
         place = self._place(row)
         self._now[place] = value
         self._written[place] = None
 
     def __delitem__(self, row: tuple[Any, Any]) -> None:
-        raise UserError("rows are not deleted: set one to what the table's `initial` gives")
+        raise deleted()
 
     def __contains__(self, row: object) -> bool:
-        raise UserError("every row is there, with what the table's `initial` gives if nobody has written it")
+        raise looked_for()
 
     def __iter__(self) -> Iterator[Any]:
-        raise UserError(
-            "a transaction reads rows by their keys, as in state[table, key], and cannot go through all"
-        )
+        raise gone_through()
 
     @property
     def writes(self) -> tuple[Write[Any, Any], ...]:
@@ -143,23 +141,54 @@ class State:
 
     def _place(self, row: tuple[Any, ...]) -> bytes:
         if type(row) is not tuple or len(row) < 2:
-            raise UserError(f"state[{quoted(shortened(row))}] is no row: write state[table, key]")
+            raise no_row(row)
         table, key = getattr(row[0], "name", row[0]), row[1] if len(row) == 2 else row[1:]
         place: bytes = encode((table, key))  # by bytes: 1 and 1.0 are two keys (!)
         if place not in self._now:
             if len(self._now) == MOST_KEYS:
-                found = quoted(shortened((table, key)))
-                raise UserError(
-                    f"a transaction touches more than {MOST_KEYS} rows, now {found}: make several of it"
-                )
+                raise too_many_rows(table, key)
             if table not in self._rules:
-                raise UserError(f"the graph has no table {table!r}: it has {', '.join(self._rules)}")
+                raise no_table(table, self._rules)
             value = self._read((table, key), _UNWRITTEN)
             if value is _UNWRITTEN:
                 value = called(self._rules[table].initial)
             self._before[place] = table, key, value
             self._now[place] = value
         return place
+
+
+# What is said of mistakes, also by the kernel (native/src/state/transactions/view.rs).
+
+
+def no_row(row: Any) -> UserError:
+    return UserError(f"state[{quoted(shortened(row))}] is no row: write state[table, key]")
+
+
+def no_table(table: Any, tables: Iterable[str]) -> UserError:
+    return UserError(f"the graph has no table {table!r}: it has {', '.join(tables)}")
+
+
+def too_many_rows(table: Any, key: Any) -> UserError:
+    found = quoted(shortened((table, key)))
+    return UserError(f"a transaction touches more than {MOST_KEYS} rows, now {found}: make several of it")
+
+
+def too_many_bytes() -> UserError:
+    return UserError(f"a transaction writes more than {MOST_BYTES >> 20} MiB: make several of it")
+
+
+def deleted() -> UserError:
+    return UserError("rows are not deleted: set one to what the table's `initial` gives")
+
+
+def looked_for() -> UserError:
+    return UserError("every row is there, with what the table's `initial` gives if nobody has written it")
+
+
+def gone_through() -> UserError:
+    return UserError(
+        "a transaction reads rows by their keys, as in state[table, key], and cannot go through all"
+    )
 
 
 def decide(function: Function, transaction: Any, read: Read, rules: Mapping[str, Rules]) -> Decision:
@@ -175,11 +204,16 @@ def decide(function: Function, transaction: Any, read: Read, rules: Mapping[str,
             if allows is not None and not called(allows, write.key, write.after):
                 return Decision(Aborted(transaction, CHECK, write.table, write.key), aborted=True)
     except Raised as raised:
-        if isinstance(raised.error, Abort):
-            return Decision(Aborted(transaction, raised.error.reason), aborted=True)
-        raised.given = transaction
-        raise
+        return refused(raised, transaction)
     return Decision(result, writes)
+
+
+def refused(raised: Raised, transaction: Any) -> Decision:
+    """The decision of a transaction of which a function has raised. Raises what is no Abort."""
+    if isinstance(raised.error, Abort):
+        return Decision(Aborted(transaction, raised.error.reason), aborted=True)
+    raised.given = transaction
+    raise raised
 
 
 def _check_result(function: Function, result: Any) -> None:

@@ -19,8 +19,8 @@ from flamestream.model.collections import Map
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.kernel import kernel
-from flamestream.model.tables.ledger import ALL, Rows
-from flamestream.model.tables.transaction import MOST_KEYS
+from flamestream.model.tables.ledger import ALL, DecidedAs, Deciding, Numbered, Rows, WritesTo
+from flamestream.model.tables.transaction import MOST_KEYS, State
 from support.core.one_worker import FENCE, OneWorker
 
 pytestmark = pytest.mark.skipif(
@@ -135,8 +135,8 @@ def bank() -> fs.Graph:
     return graph
 
 
-def lived(parts: Parts, *, debug: bool = False, records: int = 600) -> OneWorker:
-    life, rng = OneWorker(bank(), parts, debug), Random(7)
+def lived(graph: fs.Graph, parts: Parts, *, debug: bool = False, records: int = 600) -> OneWorker:
+    life, rng = OneWorker(graph, parts, debug), Random(7)
     for number in range(records):
         life.records(number, [(rng.choice("abcd"), number)])
         if number % 60 == 59:
@@ -147,16 +147,32 @@ def lived(parts: Parts, *, debug: bool = False, records: int = 600) -> OneWorker
 @pytest.mark.parametrize("debug", [False, True])
 def test_action_by_action(debug: bool) -> None:
     assert kernel is not None
-    reference, other = (lived(parts, debug=debug) for parts in (REFERENCE, native(kernel)))
+    reference, other = (lived(bank(), parts, debug=debug) for parts in (REFERENCE, native(kernel)))
     assert len(reference.rows) > 50
     assert len(reference.done) == len(other.done)
     for ours, theirs in zip(other.done, reference.done, strict=True):
         assert ours == theirs
 
 
+def test_only_the_users_functions_are_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = fs.Graph("bank")
+    accounts = graph.table("accounts", initial=int, check=lambda key, balance: balance > -200)
+    outcomes = graph.source("docs").transact(lambda state, r: state.__setitem__((accounts, r[0]), -r[1]))
+    outcomes.committed.sink("committed")
+    outcomes.aborted.sink("aborted")
+    accounts.changes().sink("balances", key="key")
+    assert kernel is not None
+    expected, asked = lived(graph, REFERENCE, records=300), list[Any]()
+    for cls in (Numbered, DecidedAs, WritesTo, Deciding, State):
+        monkeypatch.setattr(cls, "__call__", lambda self, *given: asked.append(self), raising=False)
+    monkeypatch.setattr(State, "__setitem__", lambda self, *given: asked.append(self))
+    other = lived(graph, native(kernel), records=300)
+    assert asked == [] and other.done == expected.done and len(other.done) > 300
+
+
 def test_what_was_snapshot_by_one_is_restored_by_the_other() -> None:
     assert kernel is not None
-    lives = [lived(parts) for parts in (REFERENCE, native(kernel))]
+    lives = [lived(bank(), parts) for parts in (REFERENCE, native(kernel))]
     states: list[Any] = [state_of(life) for life in lives]
     cut = lives[0].worker.cuts.committed
     fresh: list[Any] = [state_of(OneWorker(bank(), parts, False)) for parts in (native(kernel), REFERENCE)]

@@ -29,6 +29,7 @@ def covered(seeds: Iterable[int], adjust: Adjust = loaded) -> Counter[str]:
 def test_slots_move_and_workers_come_and_go_without_changing_a_byte(first: int) -> None:
     found = covered(range(first, first + 40))
     assert found["recovery.moved"] and found["coordinator.wants more"] and found["coordinator.wants fewer"]
+    assert found["epoch.moved slots"] and found["peer.Paused"]
 
 
 @pytest.mark.parametrize(

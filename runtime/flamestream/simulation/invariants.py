@@ -283,11 +283,14 @@ class Invariants:
                 new.committed > old.committed, "5 commit", f"epoch {new.committed} is committed twice"
             )
             world.require(
-                new.attempt == old.attempt + (new.code != old.code),
+                # the one that begins there has a layout of its own
+                new.attempt == old.attempt + (new.layout != old.layout),
                 "6 fence",
                 f"epoch {new.committed} is committed together with attempt {new.attempt}",
             )
             self._commit(new, old.attempt)
+            if new.layout != old.layout and new.code == old.code:
+                world.trace.cover("epoch.moved slots")
         if new.code != old.code and self.graph_of is not None:
             self.ticked(old, new)
 

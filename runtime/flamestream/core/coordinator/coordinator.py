@@ -57,7 +57,7 @@ class Coordinator:
         self._endings = Endings(self._context, self._epochs, self._healing)
         self._upgrade = Upgrade(self._context, self._epochs, self._healing)
         self._hand_over = HandOver(self._context, self._epochs)
-        self._moving = Moving(self._context, self._healing)
+        self._moving = Moving(self._context, self._epochs, self._healing)
         self._stuck = Stuck(self._context.time, settings.stuck_us)
         self._refused = ""
         self._reported: co.Status | None = None
@@ -316,7 +316,6 @@ class Coordinator:
             self._upgrade.go_on()
             if not self._upgrade.asked:
                 self._hand_over.go_on()
-                self._healing.rebalance()
                 self._moving.go_on()
         if self._context.running:
             self._epochs.consider(urgent=self._endings.wants_epoch)

@@ -53,18 +53,23 @@ class Stage(enum.Enum):
 
 
 class Turn(Protocol):
-    """Other code, which goes on from an epoch's cut (upgrade.py)."""
+    """What goes on from an epoch's cut: other code (upgrade.py), another job, or the same with slots moved."""
+
+    @property
+    def pauses(self) -> bool:
+        """Whether nothing enters until the epoch is decided; else minimal time is held at its cut."""
+        ...
 
     def turned(self, record: JobRecord) -> JobRecord:
         """The record that commits the epoch, made the next attempt's."""
         ...
 
     def refuses(self, index: SnapshotIndex, record: JobRecord) -> str:
-        """The reason why the other code cannot go on from an epoch with this index; "" if it can."""
+        """The reason why it cannot go on from an epoch with this index; "" if it can."""
         ...
 
     def fitted(self, index: SnapshotIndex) -> SnapshotIndex:
-        """The index, without what the other code lets go."""
+        """The index, without what is let go."""
         ...
 
     def made(self) -> None:
@@ -81,7 +86,7 @@ class PendingEpoch:
     ) -> None:  # fmt: skip
         self.number, self.fence, self.workers, self.since = number, fence, tuple(workers), since
         self.turn = turn
-        """For what minimal time is held at its cut; None: the graph goes on."""
+        """What goes on from its cut; None: this attempt does."""
         self.stage = Stage.ANNOUNCING
         self.cut: Time | None = None
         self.accepted: dict[WorkerId, Accepted] = {}
@@ -166,8 +171,6 @@ class Epochs:
         self.since = Instant(0)
         """The moment at which the last epoch was announced, or the stream began to run."""
         self.problem = ""
-        self._fresh = Instant(-1)
-        """The moment of the newest commit."""
         self._closing: Epoch | None = None
         """The epoch that was committed when a turn was first wanted, or its last try began: a later one leaves
         little to save."""
@@ -208,16 +211,14 @@ class Epochs:
         self._announce(turn)
         return True
 
-    def behind_a_commit(self) -> bool:
-        """Whether a recovery that nobody needs at once may begin: in the step of a commit, when it has least to
-        replay. If it is none, one is taken now; where none can be saved there is nothing to wait for."""
-        if self._settings.interval_us is None or self._refusals or self._fresh == self._deadlines.now:
-            return True
-        self.consider(urgent=True)
-        return False
+    @property
+    def saves(self) -> bool:
+        """Whether there are epochs, and the last one that was tried came to its commit."""
+        return self._settings.interval_us is not None and not self._refusals
 
     def turn(self, turn: Turn) -> bool:
-        """Take a step towards an epoch that `turn` goes on from; whether that was announced now."""
+        """Take a step towards an epoch that `turn` goes on from; whether that was announced now. An ordinary
+        one comes first, so that little is left to save."""
         record = self._context.record
         if self._closing is None:
             self._closing = record.committed
@@ -355,11 +356,11 @@ class Epochs:
         compact: dict[WorkerId, list[SegmentRef]] = {}
         if self._committed.index:
             compact = to_compact(self._committed.index.segments, epoch.workers, epoch.number)
+        pause = epoch.turn is not None and epoch.turn.pauses
+        hold = epoch.turn is not None and not pause
         for worker in epoch.workers:
-            hold = epoch.turn is not None
-            self._instructions.tell(
-                [worker], Announce(epoch.fence, epoch.number, compact.get(worker, []), hold)
-            )
+            its = compact.get(worker, [])
+            self._instructions.tell([worker], Announce(epoch.fence, epoch.number, its, hold, pause))
 
     def _write_if_complete(self, epoch: PendingEpoch) -> None:
         if epoch.complete():
@@ -379,7 +380,6 @@ class Epochs:
         assert epoch.index is not None, "a commit without an index"
         previous, previous_name = self._committed.index, self._committed.name
         self.pending, self.problem, self._refusals = None, "", 0
-        self._fresh = self._deadlines.now
         if epoch.turn is not None:
             epoch.turn.made()
         self._committed.learn(epoch.name, epoch.index)

@@ -111,24 +111,13 @@ class Healing:
         context = self._context
         survivors = [worker for worker in context.workers if worker in context.members]
         spares = context.members.spares(context.workers)
-        return successors(len(context.workers), survivors, spares, self._places(), waited=waited)
+        return successors(len(context.workers), survivors, spares, self.places, waited=waited)
 
-    def rebalance(self) -> None:
-        """Give slots to a worker that came while too few took part."""
-        context = self._context
-        wanted = context.settings.rebalance and len(context.workers) < self._places()
-        if wanted and self._somebody_is_warm() and self.may_move():
-            self.recover(self.successors(waited=True), "a worker has joined", context.time.now, JOINED)
-
-    def may_move(self) -> bool:
-        """Whether a recovery may begin that no failure asks for: not soon behind another one, and in the step of a
-        commit, which is taken now if there is none."""
-        context = self._context
-        # between two epochs: a recovery would abort the one that is pending
-        if self._epochs.pending or not context.keeper.idle:
-            return False
-        due = context.time.due_in(self.ended_at, context.settings.rebalance_pause_us)
-        return due and self._epochs.behind_a_commit()
+    @property
+    def places(self) -> int:
+        """How many workers may take part."""
+        # more would leave some without a slot, and have no room in message ids (ids.py)
+        return min(self._context.wanted, self._context.settings.slots)
 
     def recover(
         self,
@@ -148,9 +137,9 @@ class Healing:
         record = self.next_record(keeper.record, chosen, self._context.settings, owners)
         keeper.write(record, self._fenced)
 
-    def ticked(self, cause: str, since: Instant) -> None:
+    def turned(self, cause: str, since: Instant, kind: str) -> None:
         """An epoch's commit has begun the attempt."""
-        self._begin(cause, since, TICK)
+        self._begin(cause, since, kind)
         self._fenced()
 
     def next_record(
@@ -257,14 +246,6 @@ class Healing:
         self.steps, self._step_began = {}, since
         self._step_ends("decide")
 
-    def _somebody_is_warm(self) -> bool:
-        """Whether a spare would not have to read the state first, or has had its time for that."""
-        context = self._context
-        spares = [context.members[worker] for worker in context.members.spares(context.workers)]
-        if not context.committed.size or any(spare.warm for spare in spares):
-            return bool(spares)
-        return any(context.time.due_in(spare.since, context.settings.warm_us) for spare in spares)
-
     def _heal_with(self, chosen: Sequence[WorkerId], lost: Sequence[WorkerId], since: Instant) -> None:
         if lost:
             kind, message = "lost", f"lost {', '.join(lost)}"
@@ -289,10 +270,6 @@ class Healing:
 
     def _next_attempt(self, record: JobRecord) -> Attempt:
         return Attempt(record.attempt + 1)
-
-    def _places(self) -> int:
-        # more would leave some without a slot, and have no room in message ids (ids.py)
-        return min(self._context.wanted, self._context.settings.slots)
 
     def _key(self, attempt: Attempt) -> str:
         # derived, not drawn: the next coordinator makes the same, and a zombie's key opens no link

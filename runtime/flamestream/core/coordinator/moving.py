@@ -1,32 +1,51 @@
 """Moving: slots of a running job get other owners, as a recovery that no failure has caused.
 
-    a worker is too full for long (balance.py), or fewer are wanted (scaling.py)
+    a worker has come while too few take part, one is too full for long (balance.py), or fewer are wanted
+    (scaling.py)
       -> those who get slots read their state (Warm)
-      -> between two epochs: an attempt of the next layout
+      -> an epoch, so that what is left to save is small
+      -> an epoch in which nothing enters: its commit is the attempt of the next layout, by one write
 
-The stream goes on meanwhile. Who gets a slot has its state at hand then, so it waits for no more than a
-takeover by a standby does.
+The stream goes on until the last step. Who gets a slot has its state at hand then, and nothing has to be
+replayed: all that had entered is through. Where nothing can be saved the attempt begins without an epoch.
 
 Keeps: the owners that were chosen are those of the next layout, or nothing moves; a worker is told to forget
 what it has read in vain. Does not: choose them, or recover (healing.py).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from flamestream.core.coordinator.balance import Balance, HotSlot, fullness
 from flamestream.core.coordinator.context import Context
-from flamestream.core.coordinator.healing import MOVED, Healing
+from flamestream.core.coordinator.epochs import Epochs
+from flamestream.core.coordinator.healing import JOINED, MOVED, Healing
 from flamestream.core.coordinator.scaling import Autoscaler
+from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Busy, Warm
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.time import Instant
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """An attempt that no failure asks for."""
+
+    kind: str
+    cause: str
+    chosen: Sequence[WorkerId]
+    owners: Sequence[WorkerId] = ()
+    """Whose each slot is; none: as they are dealt out among the chosen."""
 
 
 class Moving:
     """The next owners of slots, if some are to move."""
 
-    def __init__(self, context: Context, healing: Healing) -> None:
-        self._context, self._healing = context, healing
+    pauses = True  # what enters meanwhile would have to be computed twice
+
+    def __init__(self, context: Context, epochs: Epochs, healing: Healing) -> None:
+        self._context, self._epochs, self._healing = context, epochs, healing
         settings = context.settings
         # an attempt without epochs begins empty: nothing is worth that
         self.balance = Balance(settings.balance_us if settings.durable else None)
@@ -37,6 +56,10 @@ class Moving:
         self._told = ""
         """The index whose segments they were told to have at hand."""
         self._forgotten: set[WorkerId] = set()
+        self._move: Move | None = None
+        """The one that the pending epoch goes on to, or the last one did."""
+        self._paused = Instant(0)
+        """When that epoch was announced."""
 
     def restart(self) -> None:
         """Another attempt runs, or its workers were adopted: what was measured and chosen is of another
@@ -45,6 +68,7 @@ class Moving:
         self._autoscaler.restart()
         self._drop()
         self._forgotten.clear()
+        self._epochs.turn_later()
 
     def hear(self, worker: WorkerId, report: Busy) -> None:
         """Take a report of a worker of the layout, under its fence."""
@@ -59,8 +83,12 @@ class Moving:
 
     def go_on(self) -> None:
         """Take the next step: the stream runs, with nothing wrong."""
+        if self._turning():
+            return
         settings = self._context.settings
-        if not self._context.running or (settings.balance_us is None and settings.most_workers is None):
+        if settings.rebalance and len(self._context.workers) < self._healing.places:
+            self._join()
+        if settings.balance_us is None and settings.most_workers is None:
             return
         if not self._owners:
             self._choose()
@@ -69,6 +97,65 @@ class Moving:
             self._move_when_ready()
         self._let_go()
         self._autoscaler.dismiss()
+
+    # --- of its epoch (epochs.Turn) -------------------------------------------------------------------------
+
+    def turned(self, record: JobRecord) -> JobRecord:
+        """The record that commits the epoch, made the next attempt's."""
+        move = self._chosen
+        return self._healing.next_record(record, move.chosen, self._context.settings, move.owners)
+
+    def refuses(self, index: SnapshotIndex, record: JobRecord) -> str:
+        """Nothing: the same code goes on."""
+        return ""
+
+    def fitted(self, index: SnapshotIndex) -> SnapshotIndex:
+        """The index, with all that it has."""
+        return index
+
+    def made(self) -> None:
+        """It is in the record."""
+        self._healing.turned(self._chosen.cause, self._paused, self._chosen.kind)
+
+    # --- inside ---------------------------------------------------------------------------------------------
+
+    @property
+    def _chosen(self) -> Move:
+        assert self._move is not None, "an epoch that nothing goes on from"
+        return self._move
+
+    def _turning(self) -> bool:
+        """Whether the epoch is under way; who is to get slots is still there, or it is given up."""
+        if not self._epochs.is_turning(self):
+            return False
+        if self._context.members.lost(self._chosen.chosen):
+            self._epochs.interrupted("a worker that was to get slots is lost")
+        return True
+
+    def _begin(self, move: Move) -> None:
+        """Take a step towards it, unless another recovery was a moment ago."""
+        context = self._context
+        if self._epochs.pending or not context.keeper.idle:
+            return
+        if not context.time.due_in(self._healing.ended_at, context.settings.rebalance_pause_us):
+            return
+        if not self._epochs.saves:
+            self._healing.recover(move.chosen, move.cause, context.time.now, move.kind, move.owners)
+        elif self._epochs.turn(self):
+            self._move, self._paused = move, context.time.now
+
+    def _join(self) -> None:
+        """Give slots to a worker that came while too few took part."""
+        if self._somebody_is_warm():
+            self._begin(Move(JOINED, "a worker has joined", self._healing.successors(waited=True)))
+
+    def _somebody_is_warm(self) -> bool:
+        """Whether a spare would not have to read the state first, or has had its time for that."""
+        context = self._context
+        spares = [context.members[worker] for worker in context.members.spares(context.workers)]
+        if not context.committed.size or any(spare.warm for spare in spares):
+            return bool(spares)
+        return any(context.time.due_in(spare.since, context.settings.warm_us) for spare in spares)
 
     def _choose(self) -> None:
         layout = self._context.record.layout
@@ -108,9 +195,8 @@ class Moving:
         ready = self._are_warm(self._gained().values()) or context.time.due_in(
             self._since, context.settings.warm_us
         )
-        if ready and self._healing.may_move():
-            members = sorted(set(self._owners))
-            self._healing.recover(members, self._cause, context.time.now, MOVED, self._owners)
+        if ready:
+            self._begin(Move(MOVED, self._cause, sorted(set(self._owners)), self._owners))
 
     def _are_warm(self, workers: Iterable[WorkerId]) -> bool:
         """Whether they have the state of their slots at hand, or there is none."""

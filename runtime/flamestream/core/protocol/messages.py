@@ -143,9 +143,15 @@ class Settled(_Message, frozen=True):
     time: Time
 
 
+class Paused(_Message, frozen=True):
+    """To the acker: nothing enters at my fronts until epoch `epoch` is decided, and all that has is told."""
+
+    epoch: Epoch
+
+
 PeerMessage = (
-    Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled | Ask | Prove | Proved | Look | Peek
-    | Gather | Gathered | Left | Seen
+    Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled | Paused | Ask | Prove | Proved | Look
+    | Peek | Gather | Gathered | Left | Seen
 )  # fmt: skip
 
 
@@ -415,6 +421,8 @@ class Announce(_Message, frozen=True):
     compact: list[SegmentRef]
     hold: bool = False
     """Whether minimal time stays at the cut until the epoch is decided: what is above it is another graph's."""
+    pause: bool = False
+    """Whether nothing enters until the epoch is decided, and it is cut behind all that has: slots move then."""
 
 
 class Committed(_Message, frozen=True):

@@ -8,7 +8,8 @@ past it either: minimal time waits for it, and answers that enter further on wou
 A live error item under `onError: fail` holds minimal time at its run, everywhere: what is told to others
 never passes it. Once nothing at or below that time is in flight the error is real, for no tombstone can come
 any more (!). An epoch that ends the graph's part holds it as well, at its cut: nothing above is released, so
-all of it is the next graph's.
+all of it is the next graph's. An epoch that slots move behind waits until all workers let nothing enter, and all
+that has entered is through: above its cut there is nothing to replay.
 
 Keeps: told times never go back, and a promise counts only behind the acks of the run it covers (invariant 1).
 Does not: know what runs contain, or who is behind a front.
@@ -22,6 +23,7 @@ from flamestream.core.protocol.messages import (
     Cut,
     Hold,
     MinimalTime,
+    Paused,
     PeerMessage,
     Promise,
     Question,
@@ -66,6 +68,9 @@ class Acker:
         self._holds: dict[Time, list[str]] = {}
         self._told = start
         self._cuts: list[tuple[Epoch, bool]] = []
+        self._pausing: Epoch | None = None
+        """The epoch that is cut when nothing enters any more."""
+        self._paused = dict.fromkeys(workers, Epoch(0))
         self._decided = Epoch(0)
         """Epochs up to it hold nothing any more."""
         self._held: tuple[Epoch, Time] | None = None
@@ -95,16 +100,23 @@ class Acker:
                 self._looks.ask(sender, message)
             case Proved():
                 self._looks.proved(message.number)
+            case Paused():
+                self._paused[sender] = max(self._paused[sender], message.epoch)
             case _:
                 raise AssertionError(f"not for the acker: {message}")
 
-    def cut(self, epoch: Epoch, *, hold: bool = False) -> None:
+    def cut(self, epoch: Epoch, *, hold: bool = False, pause: bool = False) -> None:
         """Cut `epoch` at the minimal time that is told next (or was told last). `hold`: and stay there, until
-        it is decided."""
+        it is decided. `pause`: when all workers let nothing enter, and what has entered is through."""
         self.decided(Epoch(epoch - 1))
         # (!) A word that comes behind the end of its epoch holds nothing: nobody would let go of it.
         if epoch > self._decided:
             self._cuts.append((epoch, hold))
+            self._pausing = epoch if pause else None
+
+    def cut_now(self) -> None:
+        """Wait for no pause: it has lasted too long."""
+        self._pausing = None
 
     def decided(self, epoch: Epoch) -> None:
         """`epoch`, and any before it, is committed or aborted: minimal time goes on."""
@@ -154,12 +166,18 @@ class Acker:
         (decision 003)."""
         # (!) The next graph replays from a held cut: what was released before would come out otherwise.
         waits = self._told <= self._released
-        taken = [(epoch, hold) for epoch, hold in self._cuts if not (hold and waits)]
-        self._cuts = [(epoch, hold) for epoch, hold in self._cuts if hold and waits]
+        left = [(epoch, hold) for epoch, hold in self._cuts if (hold and waits) or self._goes_on(epoch)]
+        taken, self._cuts = [cut for cut in self._cuts if cut not in left], left
         for epoch, hold in taken:
             if hold:
                 self._held = epoch, self._told
         return [Cut(epoch, self._told) for epoch, _ in taken]
+
+    def _goes_on(self, epoch: Epoch) -> bool:
+        """Whether something of what the cut of `epoch` should be behind is still to enter, or on its way."""
+        if epoch != self._pausing:
+            return False
+        return min(self._paused.values()) < epoch or self._told <= self._upto()
 
     def _end_calls(self) -> None:
         """Fronts of answers end together, behind all others; before that those with event time tell its end,
@@ -182,8 +200,7 @@ class Acker:
 
     def questions(self) -> list[Question]:
         """Fronts to be asked, each once for each time entered elsewhere."""
-        # - 1: a front may still stamp the very time that it promised, and minimal time would stand there
-        upto = min([self._entered, *(Time(self.table.promised(front) - 1) for front in self._timed)])
+        upto = self._upto()
         asked = [
             front for front in self._askable if max(self.table.promised(front) - 1, self._asked[front]) < upto
         ]
@@ -196,6 +213,11 @@ class Acker:
         if not self._looks.waits:
             return None
         return self._looks.prove([front for front in self._askable if self.table.promised(front) < END])
+
+    def _upto(self) -> Time:
+        """The newest run that minimal time can pass before anything else enters."""
+        # - 1: a front may still stamp the very time that it promised, and minimal time would stand there
+        return min([self._entered, *(Time(self.table.promised(front) - 1) for front in self._timed)])
 
     def _hold(self, message: Hold) -> None:
         errors = self._holds.setdefault(message.time, [])

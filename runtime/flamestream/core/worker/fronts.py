@@ -107,6 +107,8 @@ class Fronts:
         self._until = END
         """Nothing above is taken."""
         self.drained = False
+        self.paused = False
+        """Nothing new may enter for now."""
         self.started = False
 
     # --- recovery -------------------------------------------------------------------------------------------
@@ -268,7 +270,8 @@ class Fronts:
         if left := self._to_read.get(number):
             assert isinstance(front, JournalledFront)
             return left[-1].time <= self._until and len(front.replay) - len(left) < min(READ_AHEAD, runs)
-        return bool(runs) and (front.ready if isinstance(front, TimedFront) else bool(self._held[number]))
+        waits = front.ready if isinstance(front, TimedFront) else bool(self._held[number])
+        return bool(runs) and waits and not self.paused
 
     def _stamp_timed(self, fronts: Sequence[TimedFront]) -> None:
         """Runs enter by their times as far as they are here: one that is far behind another's would be late
@@ -281,7 +284,7 @@ class Fronts:
             self._entered(front, entry, payloads, size)
 
     def _may_enter(self, number: FrontId) -> bool:
-        return self.room.left > 0 and self._credit[number].left[0] > 0
+        return self.room.left > 0 and self._credit[number].left[0] > 0 and not self.paused
 
     def _stamp_journalled(self, front: JournalledFront, now: Timestamp) -> None:
         held, markers = self._held[front.id], self._markers.get(front.id)

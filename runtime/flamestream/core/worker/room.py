@@ -24,7 +24,7 @@ PASS_BYTES: Final = 32_768
 """Bytes of input that may enter in one pass (more only if a single run is bigger), however fast it is."""
 FIRST_BYTES: Final = 512
 """Bytes that may enter in the first pass, of which nobody knows yet how long it takes."""
-PASS_US: Final = 50_000
+PASS_US: Final = 25_000
 """Microseconds that a pass should take at most: others wait no longer for who is in one."""
 MARK_BYTES: Final = 2_048
 """Bytes of input that a mark counts for: it goes to every shard of keys, and may close a window of each."""

@@ -37,6 +37,7 @@ from flamestream.core.worker.counters import Counters
 from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
+from flamestream.core.worker.pause import Pause
 from flamestream.core.worker.queries import Queries
 from flamestream.core.worker.rejoin import Rejoin
 from flamestream.core.worker.room import Room
@@ -51,6 +52,8 @@ from flamestream.model.meta import Meta, first_component, metas_of, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.time import END, START, FrontId, Instant, Time, Timestamp, front_of
 
+PAUSE_HEARTBEATS: Final = 10
+"""So long a pause lasts at most."""
 FENCED_HEARTBEATS: Final = 30
 """For so many a worker that a sink has fenced waits to hear of the newer attempt; then it is a zombie, and ends."""
 
@@ -114,6 +117,11 @@ class Worker:
         measures."""
         self._now, self._instant = now, instant
         self._took = None if took is None else took + (self._took or 0)
+        if not self.flow.waits:  # two passes are one where others' share left before this worker's was done
+            self._room.next_pass(self._took)
+            self._took = 0
+        else:
+            self._room.second_half()
         if self._told_all and not self._halted:
             self._try(self._hear_own)
         for event in events:
@@ -152,11 +160,7 @@ class Worker:
 
     def _process(self) -> None:
         self._calls.enter()
-        if not self.flow.waits:  # two passes are one where others' share left before this worker's was done
-            self._room.next_pass(self._took)
-            self._took = 0
-        else:
-            self._room.second_half()
+        self._go_on_pausing()
         self._fronts.advance(self._now)
         if self._halted:
             return
@@ -167,6 +171,11 @@ class Worker:
             runs = []
         if runs or self.flow.has_work:
             self.flow.run(runs)
+
+    def _go_on_pausing(self) -> None:
+        paused, self._fronts.paused = self._fronts.paused, self._pause.lasts(self._instant)
+        if paused and not self._fronts.paused and self._acker is not None:
+            self._acker.cut_now()
 
     def _flush(self) -> None:
         if self._halted or not self._rejoin.linked:
@@ -263,7 +272,9 @@ class Worker:
             case msg.Announce():
                 self._epochs.announced(message.epoch, message.compact)
                 if self._acker is not None:
-                    self._acker.cut(message.epoch, hold=message.hold)
+                    self._acker.cut(message.epoch, hold=message.hold, pause=message.pause)
+                if message.pause:
+                    self._pause.begin(message.epoch, self._instant)
             case msg.Committed():
                 self._decided(message.epoch)
                 if self._epochs.committed(message.epoch, message.cut):
@@ -290,6 +301,7 @@ class Worker:
             self._acker.replays(left)
 
     def _decided(self, epoch: Epoch) -> None:
+        self._pause.decided(epoch)
         if self._acker is not None:
             self._acker.decided(epoch)
 
@@ -326,7 +338,7 @@ class Worker:
         mine, timings = layout.fronts_of(me), self._entrances.timings
         unsettled = cut if self._graph.calls else START
         self._fronts = Fronts(self.fence, settings, mine, positions, self._enter, timings, reached, unsettled)
-        self._fronts.room, self._room.left = self._room, 0  # of a pass that is over
+        self._fronts.room = self._room
         askable = {front.front: not front.timed for front in settings.fronts}
         answers = [front.front for front in settings.fronts if front.of_call]
         self._acker = Acker(askable, layout.workers, cut, answers) if layout.acker == me else None
@@ -335,6 +347,7 @@ class Worker:
         self._calls = Calls(
             self._graph, settings, self.fence, layout, me, cut, self._parts, self._fronts.answered
         )
+        self._pause = Pause(PAUSE_HEARTBEATS * settings.heartbeat)
         self._broken: dict[WorkerId, str] = {}
         self._failure, self._runs, self._told_all = None, [], []
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings, self._numbers)
@@ -510,6 +523,8 @@ class Worker:
         if (settled := min(self._outputs.settled(self._minimal), self._calls.settled)) > self._settled_told:
             self._settled_told = settled
             self._tell(acker, msg.Settled(settled))
+        if (epoch := self._pause.news()) is not None:
+            self._tell(acker, msg.Paused(epoch))
 
     def _hear(self, acker: Acker) -> bool:
         """Tell all what is new to the acker here. True if something was. This worker hears it as the others

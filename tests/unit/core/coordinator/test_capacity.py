@@ -37,6 +37,7 @@ def test_a_worker_that_joins_a_short_handed_job_gets_slots() -> None:
     for epoch in range(bench.record.committed, bench.record.announced):
         bench.cut(3, epoch + 1).accept("a", 3, epoch=epoch + 1)
     bench.run_for(SECOND, 3)
+    bench.saved(3)
     assert list(bench.workers) == ["a", "c"]
 
 
@@ -58,9 +59,10 @@ def test_slots_of_living_workers_wait_until_the_newcomer_has_the_state_at_hand()
 
 def test_they_wait_for_an_epoch_so_that_a_recovery_has_least_to_replay() -> None:
     bench = running("a", "b", rebalance_pause_us=0).epoch(3).lose("b").sleep(SECOND).recover().clear()
-    bench.connect("c").sleep(100 * MS).progress("a", 9).progress("c")
+    bench.progress("a", 9).connect("c").sleep(100 * MS).progress("a", 9).progress("c")
     assert bench.last(msg.Announce) is not None and list(bench.workers) == ["a"]
-    assert bench.saved(9).last(msg.Recover).cut == 9
+    assert bench.saved(9).last(msg.Announce).pause and list(bench.workers) == ["a"]
+    assert bench.saved(11).last(msg.Recover).cut == 11
 
 
 def test_a_newcomer_whose_store_is_away_gets_slots_after_a_while() -> None:

@@ -45,11 +45,37 @@ def test_a_slot_moves_from_the_worker_that_is_too_full_for_long() -> None:
     bench = tell(begun(), FULL, rounds=4)
     assert (owners(bench), bench.last(msg.Recover)) == ("aabb", None)
     tell(bench, FULL, rounds=1)
-    bench.progress("a", 3).progress("b", 3, warm=True).sleep(MS)
+    bench.progress("a", 3).progress("b", 3, warm=True).sleep(MS).saved(3)
     assert owners(bench) == "abbb"
     bench.recover()
     assert (bench.status.kind, bench.status.phase) == ("moved", "running")
     assert "1 slots move" in bench.status.cause
+
+
+def test_nothing_enters_while_the_epoch_is_taken_that_is_the_next_attempt_s_by_one_write() -> None:
+    bench = tell(begun(), FULL).progress("a", 9).progress("b", 9, warm=True).sleep(MS)
+    assert not bench.last(msg.Announce).pause, "an ordinary one first: little is left to save"
+    attempt = bench.saved(9).record.attempt
+    assert (bench.last(msg.Announce).pause, bench.last(msg.Announce).hold) == (True, False)
+    assert (owners(bench), bench.record.committed) == ("aabb", 2)
+    bench.clear().saved(11)
+    assert (owners(bench), bench.record.committed, bench.record.cut) == ("abbb", 3, 11)
+    assert (bench.record.attempt, bench.last(msg.Committed)) == (attempt + 1, None)
+
+
+def test_whoever_is_to_get_slots_and_is_lost_gives_up_the_epoch() -> None:
+    bench = running("a", "b", rebalance_pause_us=0).lose("b").sleep(SECOND).recover().connect("c")
+    bench.progress("a").progress("c").sleep(MS)
+    assert bench.last(msg.Announce, "a").pause
+    bench.lose("c").sleep(MS)
+    assert bench.last(msg.Abort, "a").epoch == bench.record.announced
+    assert bench.cut(3).accept("a", 3).record.committed == 0
+
+
+def test_where_nothing_can_be_saved_slots_move_without_an_epoch() -> None:
+    bench = tell(begun(), FULL).progress("a", 3).progress("b", 3, warm=True).sleep(MS)
+    bench.hear("a", msg.Refused(bench.fence, bench.record.announced, "the store is away")).sleep(MS)
+    assert (owners(bench), bench.record.committed) == ("abbb", 1)
 
 
 def test_who_gets_a_slot_reads_its_state_while_the_stream_goes_on() -> None:
@@ -82,8 +108,8 @@ def test_an_epoch_that_is_pending_is_finished_first() -> None:
     bench.progress("a", 12).progress("b", 12, warm=True).sleep(2 * SECOND)
     assert owners(bench) == "aabb"
     # the next epoch is due, but has to wait: else there would be no moment between two
-    bench.cut(9).accept("a", 9).accept("b", 9)
-    assert (owners(bench), bench.record.cut) == ("abbb", 9)
+    bench.saved(9).saved(12).saved(12)
+    assert (owners(bench), bench.record.cut) == ("abbb", 12)
 
 
 def test_a_recovery_in_between_calls_it_off_and_what_was_read_is_forgotten() -> None:
@@ -108,7 +134,7 @@ def test_a_job_that_is_not_asked_to_or_keeps_no_state_moves_nothing(changes: dic
 
 
 def test_moved_slots_stay_moved_through_the_next_recovery() -> None:
-    bench = tell(begun(), FULL).progress("a", 3).progress("b", 3, warm=True).sleep(MS).recover()
+    bench = tell(begun(), FULL).progress("a", 3).progress("b", 3, warm=True).sleep(MS).saved(3).recover()
     bench.connect("c").lose("a").sleep(SECOND).recover()
     assert owners(bench) == "cbbb"
 
@@ -207,5 +233,5 @@ def test_no_more_workers_are_wanted_than_there_are_slots() -> None:
 def test_under_at_most_once_a_move_skips_nothing() -> None:
     bench = begun(two_phase=True)
     bench.progress("a", 9, reached=[FrontPosition(FrontId(0), Time(9), {})])
-    tell(bench, FULL).progress("a", 9).progress("b", 9, warm=True).sleep(MS)
+    tell(bench, FULL).progress("a", 9).progress("b", 9, warm=True).sleep(MS).saved(9).saved(9)
     assert owners(bench) == "abbb" and bench.last(msg.Recover).reached == []

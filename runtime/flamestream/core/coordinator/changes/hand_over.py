@@ -20,6 +20,8 @@ from flamestream.core.protocol.snapshot import SnapshotIndex
 class HandOver:
     """The hand-over that is asked for, if one is."""
 
+    pauses = False  # what enters meanwhile is the other job's
+
     def __init__(self, context: Context, epochs: Epochs) -> None:
         self._to = ""
         self._made = False

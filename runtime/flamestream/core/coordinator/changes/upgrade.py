@@ -24,7 +24,7 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.changes.watch import Watch
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.epochs import Epochs
-from flamestream.core.coordinator.healing import Healing
+from flamestream.core.coordinator.healing import TICK, Healing
 from flamestream.core.coordinator.membership import differs
 from flamestream.core.coordinator.snapshot_index import check_index
 from flamestream.core.protocol.inventory import leaving, only_in, without
@@ -41,6 +41,8 @@ TURNED: Final = "the job goes on with other code"
 
 class Upgrade:
     """The change of code that is asked for, if one is; and the code before, as long as it can go back."""
+
+    pauses = False  # what enters meanwhile is the new code's, and at hand in the journal
 
     def __init__(self, context: Context, epochs: Epochs, healing: Healing) -> None:
         self.refusal = ""
@@ -192,7 +194,7 @@ class Upgrade:
         """The tick is in the record: its code is the one that runs from here on."""
         self._at_once = False
         self._turn(self._next, self._context.settings)
-        self._healing.ticked(TURNED, self._since)
+        self._healing.turned(TURNED, self._since, TICK)
 
     # --- inside ---------------------------------------------------------------------------------------------
 

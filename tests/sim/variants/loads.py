@@ -37,6 +37,8 @@ CRASHES = directed(
     plan={"workers": 3, "standbys": 0, "entrance_us": 2_000, "delay": 50},
 )  # fmt: skip
 """Workers have read the state of slots that they shall get, and take over those of one that is lost."""
+
+
 VARIANTS = [
     BrokenVariant(
         "what was read of some slots taken for all",

@@ -18,7 +18,7 @@ Does not: say when (coordinator.py does, by calling `announce`); decide who take
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from typing import ClassVar, Protocol
+from typing import ClassVar, Final, Protocol
 
 import msgspec
 
@@ -41,6 +41,9 @@ from flamestream.model.ids import Epoch, Fence, WorkerId
 from flamestream.model.time import START, Instant, Time
 
 AGAIN_US = Backoff(100_000, 5_000_000)
+MOST_REFUSALS: Final = 3
+"""After so many in a row nothing waits for an epoch. A single one says little: a cut has overtaken the word on the
+epoch before."""
 
 
 class Stage(enum.Enum):
@@ -213,8 +216,8 @@ class Epochs:
 
     @property
     def saves(self) -> bool:
-        """Whether there are epochs, and the last one that was tried came to its commit."""
-        return self._settings.interval_us is not None and not self._refusals
+        """Whether there are epochs, and they come to their commits."""
+        return self._settings.interval_us is not None and self._refusals < MOST_REFUSALS
 
     def turn(self, turn: Turn) -> bool:
         """Take a step towards an epoch that `turn` goes on from; whether that was announced now. An ordinary

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from flamestream.core.coordinator.coordination import Pace
+from flamestream.core.coordinator.epochs import MOST_REFUSALS
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef
 from flamestream.model.ids import Slot
@@ -74,7 +75,10 @@ def test_whoever_is_to_get_slots_and_is_lost_gives_up_the_epoch() -> None:
 
 def test_where_nothing_can_be_saved_slots_move_without_an_epoch() -> None:
     bench = tell(begun(), FULL).progress("a", 3).progress("b", 3, warm=True).sleep(MS)
-    bench.hear("a", msg.Refused(bench.fence, bench.record.announced, "the store is away")).sleep(MS)
+    for _ in range(MOST_REFUSALS):
+        assert (owners(bench), bench.last(msg.Announce).epoch) == ("aabb", bench.record.announced)
+        bench.hear("a", msg.Refused(bench.fence, bench.record.announced, "the store is away"))
+        bench.sleep(300 * MS).progress("a", 3).progress("b", 3, warm=True)
     assert (owners(bench), bench.record.committed) == ("abbb", 1)
 
 

@@ -305,6 +305,8 @@ class JobResourceStatus(Part, frozen=True):
     """Failures in a row."""
     last_stable: StableSpec | None = None
     """The newest spec that was seen Ready."""
+    turned: StableSpec | None = None
+    """The spec that the run has gone on to, as long as it is watched or was not yet seen Ready."""
     rolled_back: int = 0
     """A generation that failed and was left for lastStable; a newer one is tried again. 0: none."""
     rolled_back_application: str = ""

@@ -229,6 +229,9 @@ def _message(
     if phase == "Starting":
         run = f"run {status.run.number}: {len(status.drivers)} drivers"
         return f"{run}, {pods.count('Running')} worker pods run, {status.workers.summary} ready"
+    plan, waits_for = desired.plan, {status.run.code, status.run.next}
+    if phase == "Running" and status.turned is not None and plan is not None and plan.code not in waits_for:
+        return "the newest change waits until the one before has been watched, and was seen whole"
     return ""
 
 

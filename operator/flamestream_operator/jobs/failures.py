@@ -41,10 +41,17 @@ def with_refusal(
     observed: Observed, status: JobResourceStatus, reason: str, message: str
 ) -> JobResourceStatus:
     """The stream goes on with the code that it has: no failure that counts, and nothing to wait for."""
+    return left_alone(observed, with_reason(observed, status, reason, message))
+
+
+def with_reason(
+    observed: Observed, status: JobResourceStatus, reason: str, message: str
+) -> JobResourceStatus:
+    """Say what was wrong, as no failure that counts."""
     failures = replace(
         status.failures, last=message[:MAX_TEXT], reason=reason[:MAX_REASON], time=written(observed.now)
     )
-    return left_alone(observed, replace(status, failures=failures))
+    return replace(status, failures=failures)
 
 
 def left_alone(observed: Observed, status: JobResourceStatus) -> JobResourceStatus:

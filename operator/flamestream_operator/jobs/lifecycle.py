@@ -24,12 +24,19 @@ from flamestream_operator.api.job_status import (
     IntentStatus,
     JobResourceStatus,
     RunStatus,
-    StableSpec,
     SuspensionStatus,
 )
 from flamestream_operator.jobs.changes.preflight import taken_snapshot, with_trial
 from flamestream_operator.jobs.changes.take_over import missing_leave
-from flamestream_operator.jobs.changes.upgrade import kept, needs_a_stop, running_of, turning, without_next
+from flamestream_operator.jobs.changes.upgrade import (
+    kept,
+    needs_a_stop,
+    newest_of,
+    running_of,
+    turning,
+    waits_for_proof,
+    without_next,
+)
 from flamestream_operator.jobs.drivers import ending_that_is_final
 from flamestream_operator.jobs.failures import gives_up, left_alone, with_failure
 from flamestream_operator.jobs.observed import Observed
@@ -122,14 +129,24 @@ def _upgrading(
     )
     if not passed:
         return status
-    if strategy != "Tick" or needs_a_stop(status, running_of(observed, status, desired).plan, plan):
+    running = running_of(observed, status, desired)
+    if strategy != "Tick" or needs_a_stop(status, running.plan, plan):
+        return _draining(observed, status, "Upgrade")
+    if running.plan is not None:
+        status = _stable(observed, status, running, running.plan)
+        if waits_for_proof(observed, status, running.plan, plan):
+            return status
+    if status.turned is not None and plan.code != status.run.before:
         return _draining(observed, status, "Upgrade")
     return turning(observed, status, desired, plan)
 
 
 def _stable(observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan) -> JobResourceStatus:
     """A spec that was seen running, whole, with a commit of its own, is where an upgrade can go back to."""
-    stable, coordinated = status.last_stable, observed.coordinated
+    coordinated = observed.coordinated
+    if status.turned is not None:
+        turned = newest_of(observed, status.turned, desired, status.run.code)
+        status = replace(status, turned=turned)
     # nothing new is proved then, and what is still watched can be taken back: then the one before is needed
     if (
         status.rolled_back
@@ -144,15 +161,8 @@ def _stable(observed: Observed, status: JobResourceStatus, desired: Desired, pla
         not coordinated.status.epoch or coordinated.epoch_since < moment(status.run.started_at)
     ):
         return status
-    if stable is not None and stable.spec == desired.spec and stable.application == desired.app_digest:
-        return status
-    fresh = StableSpec(
-        generation=observed.generation,
-        code=status.run.code,
-        application=desired.app_digest,
-        spec=desired.spec,
-    )
-    return replace(status, last_stable=fresh)
+    known = status.turned or status.last_stable
+    return replace(status, last_stable=newest_of(observed, known, desired, status.run.code), turned=None)
 
 
 def _finished(
@@ -388,5 +398,12 @@ def _starting(observed: Observed, status: JobResourceStatus, run: RunStatus) -> 
     intent = IntentStatus(key=f"run/{run.number}", generation=observed.generation)
     started = status.started_at or written(observed.now)
     return replace(
-        status, run=run, drivers=[], suspension=None, intent=intent, started_at=started, finished_at=""
+        status,
+        run=run,
+        drivers=[],
+        suspension=None,
+        intent=intent,
+        started_at=started,
+        finished_at="",
+        turned=None,
     )

@@ -96,6 +96,10 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     with it."""
     refused: str = ""
     """Digest of that application."""
+    before: str = ""
+    """Digest of the application that it has gone on from, as long as that one's workers are kept; "": none."""
+    watched: bool = False
+    """Whether the application that it goes on with is watched, and taken back if it fails."""
     attempt: int = 0
     layout: int = 0
     epoch: int = 0

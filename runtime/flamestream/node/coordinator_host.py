@@ -323,7 +323,7 @@ class CoordinatorHost:
             unsaved_since=self._unsaved_since,
             workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
             code=status.code, successors=list(status.successors), refusal=status.refusal, refused=status.refused,
-            wanted=status.wanted,
+            before=status.before, watched=status.watched, wanted=status.wanted,
             items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
             items_out=self._past[1] + sum(told.items_out for told in everybody), event_times=least_by_source(
                 told for worker in status.workers if (said := self._figures.get(worker)) is not None

@@ -23,6 +23,8 @@ from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.objects.small import digest_of_application
 from support.operator.fake_kubernetes import FakeKubernetes
 
+SECOND = 1_000_000
+
 
 @dataclass
 class Record:
@@ -344,6 +346,11 @@ class _Hosted:
         self.draining = False
         self.to = ""
         """The job that it is to hand over to."""
+        self.before: tuple[str, JobToCoordinate] | None = None
+        """The code before, and its settings."""
+        self.watch = [0, 0]
+        """For how many steps more the code that runs is watched, and that before kept."""
+        self.refused = self.refusal = ""
         self.next: JobToCoordinate | None = None
         self.code = settings.settings.code
         """Digest of the application that it coordinates; "": the first worker's, which nobody has seen yet."""
@@ -363,6 +370,7 @@ class _Hosted:
     def step(self) -> None:
         if self.outcome:
             return
+        self.watch = [max(0, each - 1) for each in self.watch]
         if self.record.holder != self.settings.settings.takes_over_as:
             self.finish("handed over")
             return
@@ -412,6 +420,9 @@ class _Hosted:
         if len(ahead) < count:
             return False
         before, self.code, self.record.code = self.code, code, code
+        its = wanted.settings
+        self.before, self.watch = (before, self.settings), [its.watch_us // SECOND, its.keep_us // SECOND]
+        self.next = None
         self.record.epoch += 1
         self.record.attempt += 1
         self.record.commits.append((self.record.attempt, hash(self.settings.token)))
@@ -420,8 +431,21 @@ class _Hosted:
             tuple(ahead[:count]),
             wanted_with(wanted, self.settings),
         )
-        self.fleet.end_workers(self.settings.job, self.settings.token, before)
+        if not any(self.watch):
+            self.fleet.end_workers(self.settings.job, self.settings.token, before)
         return True
+
+    def take_back(self, reason: str) -> None:
+        """The code that is watched has failed: that before goes on, by a tick."""
+        assert self.before is not None and self.watch[0], "no code is watched"
+        self.refused, self.refusal = self.code, reason
+        code, settings = self.before
+        here = self.fleet.workers(self.settings.job, self.settings.token)
+        usable = [pod["status"]["podIP"] for pod in here if self.fleet.code_of(pod) == code]
+        self.code = self.record.code = code
+        self.settings, self.before, self.watch, self.next = settings, None, [0, 0], None
+        self.record.attempt += 1
+        self.attempt, self.layout = self.record.attempt, tuple(usable[: self.settings.settings.workers])
 
     def finish(self, outcome: str) -> None:
         if not self.outcome:
@@ -458,6 +482,8 @@ class _Hosted:
             last_recovery=last, outcome=self.outcome, unsaved_since=int(self.record.unsaved_since * 1e6),
             message=f"handed over to {self.record.holder}" if self.outcome == "handed over" else "",
             problems=self.problems, event_times=self.event_times, late=self.late, code=self.record.code,
+            before=self.before[0] if self.before is not None and any(self.watch) else "",
+            watched=bool(self.watch[0]), refused=self.refused, refusal=self.refusal,
         )  # fmt: skip
 
 

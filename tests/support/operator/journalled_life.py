@@ -320,6 +320,10 @@ async def rolled_back(cluster: PlainCluster, source: Input, looked: Looked) -> N
     looked.field(cluster, "run.before", code)
     looked.field(cluster, "run.before_digest", digest)
     looked.field(cluster, "run.turned_at", is_time)
+    looked.field(cluster, "turned.code", cluster.status.run.code)
+    looked.field(cluster, "turned.generation", cluster.status.observed_generation)
+    looked.field(cluster, "turned.application", cluster.status.run.application)
+    looked.field(cluster, "turned.spec", lambda spec: spec["workers"]["replicas"] == 2)
     looked.field(cluster, "drivers.code", code)  # the first of them is the one that ran before
     source.feed(10)
     await cluster.until(lambda: bool(cluster.status.rolled_back), "it fails", may_fail=True)

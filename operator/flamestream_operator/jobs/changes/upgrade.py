@@ -7,26 +7,33 @@ Keeps: code that is watched can be taken back. Does not: make the tick (core/coo
 the code before (preflight.py).
 """
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.moments import passed, written
 from flamestream.job.status import JobStatus
-from flamestream_operator.api.job_status import DriverStatus, IntentStatus, JobResourceStatus
+from flamestream_operator.api.job_status import DriverStatus, IntentStatus, JobResourceStatus, StableSpec
 from flamestream_operator.jobs.drivers import ending_of_next
-from flamestream_operator.jobs.failures import with_refusal
+from flamestream_operator.jobs.failures import with_reason, with_refusal
 from flamestream_operator.jobs.observed import Observed
 from flamestream_operator.jobs.spec import Desired, Plan, unlike
 
+PROVEN_WITHIN: Final = 60.0
+"""Seconds behind its watch in which code has to be seen whole, with a commit of its own; a change that waits for
+it is made by a stop then."""
+
 
 def running_of(observed: Observed, status: JobResourceStatus, desired: Desired) -> Desired:
-    """The spec of the code that runs, while another one is wanted: the last stable one, if that is it."""
-    stable = status.last_stable
+    """The spec of the code that runs, while another one is wanted: the last stable one, or that which the run
+    has gone on to."""
     if desired.plan is None or desired.plan.code == status.run.code:
         return desired
-    if stable is None or stable.code != status.run.code:
-        return desired
-    return observed.specs.read(observed.job, dict(stable.spec), observed.site, stable.application)
+    for known in (status.last_stable, status.turned):
+        if known is not None and known.code == status.run.code:
+            return observed.specs.read(observed.job, dict(known.spec), observed.site, known.application)
+    return desired
 
 
 def needs_a_stop(status: JobResourceStatus, runs: Plan | None, wanted: Plan) -> bool:
@@ -60,7 +67,8 @@ def turning(observed: Observed, status: JobResourceStatus, desired: Desired, pla
             application=desired.app_digest, before=run.code, before_digest=run.digest,
             turned_at=written(observed.now),
         )  # fmt: skip
-        return replace(_with_codes_said(status), run=run, intent=IntentStatus())
+        turned = newest_of(observed, None, desired, plan.code)
+        return replace(_with_codes_said(status), run=run, turned=turned, intent=IntentStatus())
     if reported is not None and reported.refusal and reported.refused == trial.digest:
         return with_refusal(observed, without_next(status), "UpgradeRefused", reported.refusal)
     if (ending := ending_of_next(observed, status)) is not None:
@@ -71,8 +79,9 @@ def turning(observed: Observed, status: JobResourceStatus, desired: Desired, pla
 def kept(
     observed: Observed, status: JobResourceStatus, reported: JobStatus | None, plan: Plan
 ) -> JobResourceStatus:
-    """The workers of the code before: kept for a while, or in charge again, for the new code has failed."""
-    run, upgrade = status.run, plan.spec.upgrade or Upgrade()
+    """The workers of the code before: kept as long as the job says, or in charge again, for the new code has
+    failed."""
+    run = status.run
     if reported is not None and reported.code == run.before_digest != run.digest:
         stable = status.last_stable
         assert stable is not None and stable.code == run.before, "code that is watched is not stable yet"
@@ -80,11 +89,36 @@ def kept(
             run, code=run.before, digest=run.before_digest, application=stable.application,
             next="", before="", before_digest="",
         )  # fmt: skip
+        # of an edit that came since nothing is known: it is tried
+        told = with_refusal if plan.code == status.run.code else with_reason
         reason = reported.refusal or "the new code has failed"
-        return with_refusal(observed, replace(_with_codes_said(status), run=run), "TakenBack", reason)
-    if passed(observed.now, run.turned_at, float(max(upgrade.watch, upgrade.keep or 0))):
-        status = replace(status, run=replace(run, before="", before_digest=""))
-    return status
+        return told(observed, replace(_with_codes_said(status), run=run, turned=None), "TakenBack", reason)
+    # Whose watch is over is kept for a way back: nobody needs that who goes on to yet another.
+    goes_on = plan.code not in (run.code, run.before)
+    if reported is None or reported.code != run.digest:
+        return status
+    if reported.before and (reported.watched or not goes_on):
+        return status
+    return replace(status, run=replace(run, before="", before_digest=""))
+
+
+def waits_for_proof(observed: Observed, status: JobResourceStatus, running: Plan, wanted: Plan) -> bool:
+    """Whether another change of code has to wait, for the one before is watched, or not yet seen whole with a
+    commit of its own: it could not be gone back to."""
+    if status.turned is None or wanted.code == status.run.before:
+        return False
+    upgrade = running.spec.upgrade or Upgrade()
+    most = float(max(upgrade.watch, upgrade.keep or 0)) + PROVEN_WITHIN
+    return bool(status.run.before) or not passed(observed.now, status.run.turned_at, most)
+
+
+def newest_of(observed: Observed, known: StableSpec | None, desired: Desired, code: str) -> StableSpec:
+    """The spec that is desired, as one that can be gone back to: that which is known, if it says the same."""
+    if known is not None and (known.spec, known.application) == (desired.spec, desired.app_digest):
+        return known
+    return StableSpec(
+        generation=observed.generation, code=code, application=desired.app_digest, spec=desired.spec
+    )
 
 
 def without_next(status: JobResourceStatus) -> JobResourceStatus:

@@ -322,6 +322,10 @@ class Status:
     with it."""
     refused: str = ""
     """Digest of that application."""
+    before: str = ""
+    """Digest of the application that it has gone on from, as long as that one's workers are kept; "": none."""
+    watched: bool = False
+    """Whether what it goes on with is watched, and taken back if it fails."""
     problems: tuple[str, ...] = ()
 
 

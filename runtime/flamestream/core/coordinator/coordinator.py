@@ -367,9 +367,8 @@ class Coordinator:
     def _with_report(self, actions: list[co.Action]) -> list[co.Action]:
         """The actions with a report of a changed status and the next alarm; Finish stays the last one."""
         last = [actions.pop()] if self._context.finished else []
-        refusal = self._upgrade.refused, self._upgrade.refusal
         troubles = self._epochs.problem, self._refused, *self._moving.problems
-        status = status_of(self._context, self._healing, self._endings, refusal, *troubles)
+        status = status_of(self._context, self._healing, self._endings, self._upgrade, *troubles)
         if status != self._reported:
             self._reported = status
             actions.append(co.Report(status))

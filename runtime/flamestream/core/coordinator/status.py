@@ -4,16 +4,16 @@ Does not: decide anything, or say when it is told (coordinator.py).
 """
 
 from flamestream.core.coordinator import coordination as co
+from flamestream.core.coordinator.changes.upgrade import Upgrade
 from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.endings import Endings
 from flamestream.core.coordinator.healing import Healing
 
 
 def status_of(
-    context: Context, healing: Healing, endings: Endings, refusal: tuple[str, str], *troubles: str
+    context: Context, healing: Healing, endings: Endings, upgrade: Upgrade, *troubles: str
 ) -> co.Status:
-    """The status; `refusal`: of which application, and why; `troubles` are those that neither of these
-    knows."""
+    """The status; `troubles` are those that none of these knows."""
     phase, problems = _phase(context, healing, endings), _problems(context, endings, *troubles)
     if context.keeper.record is None:
         return co.Status(phase=phase, standbys=tuple(context.members.connected), problems=problems)
@@ -24,7 +24,8 @@ def status_of(
         standbys=tuple(sorted(context.members.spares(context.workers))), recoveries=healing.recoveries,
         cause=healing.cause, duration_us=healing.duration_us, replayed_from=healing.replayed_from,
         kind=healing.kind, steps=tuple(healing.steps.items()), snapshot_size=context.committed.size,
-        code=record.code, refused=refusal[0], refusal=refusal[1],
+        code=record.code, refused=upgrade.refused, refusal=upgrade.refusal, before=upgrade.before,
+        watched=upgrade.watched,
         successors=tuple(sorted(set(context.members.connected) - {*context.members.of(context.members.code)})),
         wanted=context.wanted,
     )  # fmt: skip

@@ -1,5 +1,7 @@
 """Edits: what a change of spec or code restarts, and that what cannot run never stops the stream."""
 
+from typing import Any
+
 import pytest
 from msgspec import to_builtins
 
@@ -107,6 +109,103 @@ def test_code_that_is_watched_is_not_yet_what_is_gone_back_to() -> None:
         assert world.status.last_stable is not None and world.status.last_stable.code == first
         await world.calm(200)
         assert world.status.last_stable.code == world.status.run.code != first
+
+    played(play)
+
+
+def hosted(world: World) -> Any:
+    """The job's coordinator."""
+    return world.operators[0].hosting.jobs["default.job"]
+
+
+async def watched(world: World, seconds: int) -> tuple[str, str]:
+    """The job goes on with other code, which is watched; the digests of both."""
+    await started(world)
+    first = world.status.run.digest
+    world.apply(upgrade={"watch": f"{seconds}s"})
+    second = world.edit_code("print(2)")
+    await world.calm(20)
+    assert (world.status.run.digest, bool(world.status.run.before)) == (second, True)
+    return first, second
+
+
+def test_an_edit_while_the_one_before_is_watched_waits_and_stops_nothing() -> None:
+    async def play(world: World) -> None:
+        _, second = await watched(world, 60)
+        third = world.edit_code("print(3)")
+        await world.calm(20)
+        assert (world.status.run.digest, world.status.run.next) == (second, "")
+        assert "waits until the one before" in world.status.message
+        await world.calm(100)
+        record = world.fleet.records["default.job"]
+        assert (record.code, world.status.run.digest, world.status.run.number) == (third, third, 1)
+        assert world.status.message == ""
+        await world.calm(100)
+        assert world.status.last_stable.code == world.status.run.code
+        assert (world.status.turned, len(world.pods("driver"))) == (None, 1)
+
+    played(play)
+
+
+def test_code_is_watched_for_as_long_as_its_coordinator_says() -> None:
+    async def play(world: World) -> None:
+        await watched(world, 30)
+        hosted(world).watch = [100, 100]  # a worker was lost
+        await world.calm(60)
+        assert world.status.run.before and len(world.pods("driver")) == 2
+        await world.calm(80)
+        assert not world.status.run.before and len(world.pods("driver")) == 1
+
+    played(play)
+
+
+def test_an_edit_that_waits_goes_on_from_the_code_before_where_the_watched_one_is_taken_back() -> None:
+    async def play(world: World) -> None:
+        first, _ = await watched(world, 60)
+        third = world.edit_code("print(3)")
+        await world.calm(5)
+        hosted(world).take_back("it has failed")
+        await world.calm(1)
+        assert (world.status.run.digest, world.status.failures.reason) == (first, "TakenBack")
+        await world.calm(60)
+        assert (world.status.run.digest, world.status.run.number, world.status.rolled_back) == (third, 1, 0)
+
+    played(play)
+
+
+def test_code_that_is_taken_back_is_left_until_the_next_edit() -> None:
+    async def play(world: World) -> None:
+        first, _ = await watched(world, 60)
+        hosted(world).take_back("it has failed")
+        await world.calm(60)
+        assert (world.status.run.digest, world.status.rolled_back > 0) == (first, True)
+        assert world.condition("Degraded").reason == "RolledBack"
+
+    played(play)
+
+
+def test_who_goes_back_by_hand_waits_for_no_watch() -> None:
+    async def play(world: World) -> None:
+        first, _ = await watched(world, 200)
+        assert world.edit_code("print(1)") == first
+        await world.calm(40)
+        assert (world.status.run.digest, world.status.run.number, world.status.run.before) == (first, 1, "")
+
+    played(play)
+
+
+def test_an_edit_that_waits_for_code_that_does_not_run_comes_by_a_stop() -> None:
+    async def play(world: World) -> None:
+        await watched(world, 20)
+        world.fleet.cut = {"node1"}
+        third = world.edit_code("print(3)")
+        await world.calm(50)
+        assert (world.status.run.stage, world.status.run.number) == ("Running", 1)
+        await world.calm(60)
+        assert world.status.run.number == 2
+        world.fleet.cut = set()
+        await world.calm(120)
+        assert (world.status.run.digest, world.status.run.number) == (third, 2)
 
     played(play)
 

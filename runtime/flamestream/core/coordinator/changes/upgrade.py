@@ -107,6 +107,16 @@ class Upgrade:
         """Whether one is under way."""
         return self._wanted is not None
 
+    @property
+    def before(self) -> str:
+        """The code that it has gone on from, as long as its workers are kept; "": none."""
+        return "" if self._before is None else self._before.code
+
+    @property
+    def watched(self) -> bool:
+        """Whether the code that runs is watched."""
+        return self._watch is not None
+
     def look_back(self) -> None:
         """Whether the code that runs, or should, holds what it promised; for how long that before is kept."""
         time, settings = self._context.time, self._context.settings

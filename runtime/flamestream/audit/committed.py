@@ -125,13 +125,19 @@ def cluster_state_of(folder: RunFolder) -> Iterator[ZooKeeperAccess]:
 
 def committed_here(folder: RunFolder, zookeeper: ZooKeeperAccess, job: str, store: str) -> LastCommit:
     """The last commit of a job of this machine. `zookeeper`: as `cluster_state_of` gives it; `store`: the
-    checkpoint store's URL. Raises Corrupt if the record is not there, or older than what was told of it."""
+    checkpoint store's URL. Raises UserError if the job has never run, Corrupt if the record is not there, or older
+    than what was told of it."""
     told = folder.status()  # before the record, which can then only be newer
     outcome, epoch = (told.outcome, told.epoch) if told else ("", 0)
     last = LastCommit(None, outcome=outcome)
     if zookeeper != NOWHERE:
         with ClusterState(zookeeper) as state:
             last = read_commit(ZooKeeperJobRecords(state, job), store, outcome)
+    if told is None and last.record is None:
+        raise UserError(
+            f"job {job!r} has not run here: nothing is said of it in {folder.path}. Run it first, or name the folder "
+            "that it ran in (--run-folder)"
+        )
     # (!) An older record would have the audit ask for less than was promised.
     if last.epoch < epoch:
         raise Corrupt(

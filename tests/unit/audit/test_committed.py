@@ -147,6 +147,12 @@ def test_a_run_folder_without_a_cluster_state_says_how_its_job_ended_at_most(
     assert (last.record, last.completed) == (None, True)
 
 
+def test_of_a_job_that_has_never_run_it_is_said(kept: Kept, tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "run")
+    with cluster_state_of(folder) as zookeeper, pytest.raises(UserError, match="'words' has not run here"):
+        committed_here(folder, zookeeper, "words", kept.url)
+
+
 def test_a_record_that_is_gone_is_an_error_where_epochs_were_told(kept: Kept, tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     folder.path.mkdir()

@@ -20,6 +20,7 @@ import msgspec
 from flamestream.connectors import sources
 from flamestream.connectors.sources import SourceTraits
 from flamestream.job import py_files
+from flamestream.job.fixed import changed, fixed_of
 from flamestream.job.located import Document
 from flamestream.job.manifest import Job, Spec, job_of
 from flamestream.job.manifest_rules import UNJOURNALLED, ZOOKEEPER
@@ -151,17 +152,9 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
 
 def unlike(runs: Spec, wanted: Spec) -> str:
     """The first field that a stream which runs on cannot change, and that is another; "" if there is none."""
-    pairs = [
-        ("guarantee", runs.guarantee, wanted.guarantee), ("journal", runs.journal, wanted.journal),
-        ("workers.slots", runs.workers.slots, wanted.workers.slots), ("onError", runs.on_error, wanted.on_error),
-    ]  # fmt: skip
-    for kind, old, new in (("sources", runs.sources, wanted.sources), ("sinks", runs.sinks, wanted.sinks)):
-        pairs += [(f"{kind}.{name}", old[name], its) for name, its in new.items() if name in old]
-    # all that was read of one must be in the state
-    pairs += [
-        (f"sources.{name}", its, None) for name, its in runs.sources.items() if name not in wanted.sources
-    ]
-    return next((f"spec.{field}" for field, one, other in pairs if one != other), "")
+    # all that was read of a source that goes must be in the state
+    gone = (f"spec.sources.{name}" for name in runs.sources if name not in wanted.sources)
+    return changed(fixed_of(runs), fixed_of(wanted)) or next(gone, "")
 
 
 def _of_calls(spec: Spec, site: Site) -> Object:

@@ -5,6 +5,9 @@ Does not: decide what the worker's core is told (job/settings.py).
 
 from dataclasses import replace
 
+import msgspec
+
+from flamestream.job.fixed import Fixed
 from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import STRONG
 from flamestream.job.settings import worker_settings
@@ -42,3 +45,12 @@ def worker_config(
         journal=journal_of(described, zookeeper),
         beside=0 if spec.workers.max is not None else spec.workers.least,
     )
+
+
+def fixed_of(config: WorkerProcessConfig) -> Fixed:
+    """What workers were told of all that a stream that runs on cannot change."""
+    its, journal = config.settings, config.journal
+    if journal is not None and journal.zookeeper is not None:  # of a run: the next one has another
+        journal = msgspec.structs.replace(journal, zookeeper=NOWHERE)
+    promise = (its.exactly_once, its.two_phase, its.skips, its.durable, config.productions)
+    return Fixed(promise, its.slots, config.store, journal, its.dead_letter, config.sources, config.sinks)

@@ -8,7 +8,6 @@
 Keeps: without the other's leave no name, key or login of it is used. Does not: ask, or say when (lifecycle.py).
 """
 
-from flamestream.job.manifest import Spec
 from flamestream.model.errors import ManifestError
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.jobs.observed import Observed
@@ -40,7 +39,7 @@ def missing_leave(observed: Observed, plan: Plan) -> str:
         theirs = read(other, other.get("spec") or {}).spec
     except ManifestError as error:
         return f"takeOver: the spec of job {wanted.job!r} cannot be read: {error}"
-    if field := _elsewhere(plan.spec, theirs):
+    if field := unlike(theirs, plan.spec):
         return (
             f"{field}: it is another than that of job {wanted.job!r}: write the same, for its stream goes on"
         )
@@ -66,9 +65,3 @@ def have_pods(observed: Observed, status: JobResourceStatus) -> bool:
     return bool(status.drivers) and all(
         len(observed.running(driver.launch)) >= driver.tasks for driver in status.drivers
     )
-
-
-def _elsewhere(ours: Spec, theirs: Spec) -> str:
-    if ours.checkpoint.store != theirs.checkpoint.store:
-        return "spec.checkpoint.store"
-    return unlike(theirs, ours)

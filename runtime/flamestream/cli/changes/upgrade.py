@@ -25,6 +25,7 @@ from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.changes import changes, way_back
 from flamestream.core.protocol.inventory import leaving, misfit
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.fixed import changed
 from flamestream.job.manifest_cluster import Upgrade
 from flamestream.job.settings import dropped, inventory, local_coordinator
 from flamestream.job.status import JobStatus
@@ -37,7 +38,7 @@ from flamestream.node.kept_code import keep
 from flamestream.node.run_folder import RunFolder, RunInfo
 from flamestream.node.stored_samples import look
 from flamestream.node.upgrade_request import UpgradeRequest
-from flamestream.node.worker_config import worker_config
+from flamestream.node.worker_config import fixed_of, worker_config
 from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream.store.places import store_from
 
@@ -212,33 +213,12 @@ def refuse_misfit(job: CheckedJob, runs: str) -> None:
 
 def refuse_other_places(runs: WorkerProcessConfig, job: CheckedJob) -> None:
     """Raises ManifestError if more than code is other, of which a running stream cannot let go."""
-    wanted = worker_config(job)
-    one, other = runs.settings, wanted.settings
-    for field, a, b in (
-        (
-            "spec.guarantee",
-            (one.exactly_once, one.two_phase, one.skips, one.durable),
-            (other.exactly_once, other.two_phase, other.skips, other.durable),
-        ),
-        ("spec.workers.slots", one.slots, other.slots),
-        ("spec.checkpoint.store", runs.store, wanted.store),
-        *(
-            (f"spec.sources.{name}", runs.sources[name], its)
-            for name, its in wanted.sources.items()
-            if name in runs.sources
-        ),
-        *(
-            (f"spec.sinks.{name}", runs.sinks[name], its)
-            for name, its in wanted.sinks.items()
-            if name in runs.sinks
-        ),
-    ):
-        if a != b:
-            raise ManifestError(
-                f"{field}: it is another than that of the job that runs, and cannot be changed while its "
-                "stream goes on: put it back, or give what is new a name of its own; else stop that job with a drain, "
-                "and start it by `flamestream run --changed`"
-            )
+    if field := changed(fixed_of(runs), fixed_of(worker_config(job))):
+        raise ManifestError(
+            f"{field}: it is another than that of the job that runs, and cannot be changed while its "
+            "stream goes on: put it back, or give what is new a name of its own; else stop that job with a drain, "
+            "and start it by `flamestream run --changed`"
+        )
 
 
 def _ask(folder: RunFolder, info: RunInfo, job: CheckedJob, settings: Settings | None) -> None:

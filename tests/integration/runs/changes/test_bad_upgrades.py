@@ -92,9 +92,18 @@ def test_a_graph_that_the_file_has_not_is_refused(job: Job) -> None:
     job.scratch.goes_on()
 
 
-def test_a_place_that_moves_is_refused(job: Job) -> None:
-    code, said = job.upgraded(Job.code(rate=2), job.manifest.replace("path: out", "path: elsewhere"))
-    assert code == ExitCode.USAGE and "spec.sinks.sums" in said
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ("path: out", "path: elsewhere", "spec.sinks.sums"),
+        ("limits:", "journal: {folder: elsewhere}\n  limits:", "spec.journal"),
+        ("slots: 16", "slots: 32", "spec.workers.slots"),
+    ],
+)
+def test_what_a_stream_that_runs_on_cannot_change_is_refused(job: Job, old: str, new: str, field: str) -> None:
+    assert old in job.manifest
+    code, said = job.upgraded(Job.code(rate=2), job.manifest.replace(old, new))
+    assert code == ExitCode.USAGE and field in said
     job.scratch.goes_on()
 
 

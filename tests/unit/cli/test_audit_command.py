@@ -47,10 +47,14 @@ def run(*arguments: object) -> int:
 
 
 def completed(job: JobFolder) -> None:
+    has_run(job, "finished", "completed")
+
+
+def has_run(job: JobFolder, phase: str = "running", outcome: str = "") -> None:
     folder = job.path / ".flamestream" / "upper"
     folder.mkdir(parents=True)
     (folder / "status.json").write_text(
-        '{"job": "job", "pid": 1, "updated": 0, "phase": "finished", "outcome": "completed"}'
+        f'{{"job": "job", "pid": 1, "updated": 0, "phase": "{phase}", "outcome": "{outcome}"}}'
     )
 
 
@@ -117,6 +121,7 @@ def test_without_a_commit_nothing_is_due_and_the_verdict_says_so(
     job: JobFolder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     job.write()
+    has_run(job)
     deliver(job, lambda items: items[:2])
     assert run("audit", job.manifest) == ExitCode.OK
     said = capsys.readouterr().out

@@ -54,13 +54,12 @@ class Failures:
         """A worker's new life says why the one before ended."""
         self._died_of = died_of[:MOST_WORDS]
 
-    def count(self, kind: str, message: str, minimal: Time, *, idle: bool) -> None:
-        """A running stream has failed. Raise if that was once too often. `idle`: nothing was in flight."""
-        calm = (
-            idle
-            and self._running_since is not None
-            and self._deadlines.now - self._running_since >= self._calm
-        )
+    def count(self, kind: str, message: str, minimal: Time, since: Instant, *, idle: bool) -> None:
+        """A running stream has failed, at `since`. Raise if that was once too often. `idle`: nothing was in
+        flight."""
+        # (!) until it failed: who waits for a lost worker's next life does not run
+        ran = self._running_since is not None and since - self._running_since >= self._calm
+        calm = idle and ran
         # any of the three differing is progress
         again = kind == self._kind and minimal <= self._at and not calm
         if not again:

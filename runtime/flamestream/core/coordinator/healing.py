@@ -254,7 +254,7 @@ class Healing:
             kind, message, since = self.complaint.kind, self.complaint.message, self.complaint.since
         self._context.deaths += kind in BY_THE_INPUT
         if self._context.running:
-            self._failures.count(kind, message, self._context.minimal, idle=self._context.idle)
+            self._failures.count(kind, message, self._context.minimal, since, idle=self._context.idle)
         self.recover(chosen, message, since, kind)
 
     def _step_ends(self, name: str) -> None:

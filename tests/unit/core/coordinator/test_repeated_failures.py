@@ -145,6 +145,18 @@ def test_failures_of_an_idle_job_far_apart_are_no_loop(acker: bool) -> None:
     assert bench.finish is None
 
 
+def test_the_wait_for_a_lost_workers_next_life_is_no_calm() -> None:
+    """The only worker hangs in a run that nobody has heard of yet: nothing is in flight."""
+    bench = running("a", failures=5, calm_us=10 * SECOND)
+    for number in range(5):
+        assert bench.finish is None
+        bench.run_for(2 * SECOND, 5)
+        bench.lose(*bench.workers).sleep(12 * SECOND).connect(f"w{number}")
+        if bench.finish is None:
+            bench.recover()
+    assert bench.end.category == "user" and "5th failure" in bench.end.message
+
+
 def test_a_stream_that_gets_stuck_again_and_again_is_a_bug() -> None:
     bench = running("a", "b", failures=3)
     for _ in range(3):

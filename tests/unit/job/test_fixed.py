@@ -1,12 +1,13 @@
 """What a stream that runs on cannot change is one list, for a job of one machine and for one of a cluster."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 
 from flamestream.job.fixed import Fixed, changed
 
-RUNS = Fixed(
+RUNS: Any = Fixed(
     "exactly-once", 256, "s3://a", {"folder": "j"}, "fail", {"docs": {"files": "a"}}, {"out": {"files": "o"}}
 )
 NAMES = {

@@ -42,6 +42,8 @@ class Member:
     standby's."""
     warm: bool = False
     """Whether it has a committed snapshot at hand, by its newest heartbeat."""
+    problem: str = ""
+    """Its lasting trouble, by the same."""
 
 
 class Membership:
@@ -89,7 +91,7 @@ class Membership:
         if member := self._members.get(worker):
             member.heard = now
             if report is not None:
-                member.reports, member.warm = True, report.warm
+                member.reports, member.warm, member.problem = True, report.warm, report.problem
 
     def expect(self, workers: Iterable[WorkerId], now: Instant) -> None:
         """Workers are part of a new attempt: their silence counts from now, and their progress starts

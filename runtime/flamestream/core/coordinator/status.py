@@ -46,8 +46,13 @@ def _phase(context: Context, healing: Healing, endings: Endings) -> co.Phase:
 
 
 def _problems(context: Context, endings: Endings, *troubles: str) -> tuple[str, ...]:
-    reports = zip(context.workers, context.members.progress(context.workers), strict=True)
-    of_workers = [f"{worker}: {report.problem}" for worker, report in reports if report and report.problem]
+    members = context.members
+    # standbys too: what one cannot read would fail the recovery that gives it slots
+    of_workers = [
+        f"{worker}: {members[worker].problem}"
+        for worker in (*context.workers, *members.standbys(context.workers))
+        if worker in members and members[worker].problem
+    ]
     ending = endings.verdict or endings.failure
     own = [context.keeper.problem, context.committed.problem, *troubles, ending.message if ending else ""]
     return tuple(problem for problem in [*own, *of_workers] if problem)

@@ -10,8 +10,8 @@ adds to the one before is in the segments that are new, in rows of newer epochs,
 carries old rows along) is at hand.
 
 Keeps: what is at hand is one committed snapshot, whole or all of some slots, and nothing touches it before a
-recovery gives them to this worker; memory is bounded by that snapshot. Does not: fail; what cannot be read is
-read with the next commit, or by that recovery.
+recovery gives them to this worker; memory is bounded by that snapshot. Does not: fail. Segments that cannot be
+read are read with the next commit; rows that cannot are not read again before a recovery, and that is told.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -43,6 +43,8 @@ class Prefetch:
         self._asked: SnapshotIndex | None = None
         """The snapshot whose segments are being read, or on their way into the state."""
         self._number = 0
+        self.problem = ""
+        """The reason why rows could not be read; "": none is known."""
         self._rest: Sequence[Chain] = ()
         self._place = 0
         self._forget()
@@ -63,6 +65,8 @@ class Prefetch:
         """Have at hand what the message says."""
         if message.index is None:
             self._drop()
+            return []
+        if self.problem:  # the whole snapshot would be read in vain with each commit
             return []
         mine = self._mine()
         # (!) What is committed of a slot that this worker has is older than its state.
@@ -94,7 +98,7 @@ class Prefetch:
         of what is in its state already; `NOTHING`: all has to be loaded, and what is there is to be dropped."""
         if self._rest:
             self._put(len(self._rest))
-        self._wanted = self._asked = None
+        self._wanted, self._asked, self.problem = None, None, ""
         if not slots or index is None or not self._covers(slots) or not self._goes_on(index):
             self._forget()
         self._slots = frozenset(slots)
@@ -147,8 +151,9 @@ class Prefetch:
         try:
             for vertex, its in states_of(some, self._known).items():
                 self._states[vertex].load(its)
-        except FlameStreamError:  # the recovery that needs it says so
+        except FlameStreamError as error:  # nobody needs it yet: a recovery that does fails of it
             self._drop()
+            self.problem = f"committed state cannot be read ahead: {error}"
             return
         self._newest = max(self._newest, *(chain.epoch for chain in some))
         if self._place == len(self._rest):

@@ -584,7 +584,8 @@ class Worker:
             self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", acker.error)))
         progress = msg.Progress(
             self.fence, self._minimal, self._outputs.settled(self._minimal),
-            END if acker is None else acker.table.oldest, problem="; ".join(fronts.stalled.values()),
+            END if acker is None else acker.table.oldest,
+            problem="; ".join(filter(None, [*fronts.stalled.values(), self._rejoin.prefetch.problem])),
             ended=fronts.all_ended and self._minimal == END,
             event_times=self._entrances.event_times(self._layout.fronts_of(self.me)),
             idle=self._entrances.idle(self._layout.fronts_of(self.me)),

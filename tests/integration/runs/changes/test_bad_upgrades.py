@@ -100,7 +100,9 @@ def test_a_graph_that_the_file_has_not_is_refused(job: Job) -> None:
         ("slots: 16", "slots: 32", "spec.workers.slots"),
     ],
 )
-def test_what_a_stream_that_runs_on_cannot_change_is_refused(job: Job, old: str, new: str, field: str) -> None:
+def test_what_a_stream_that_runs_on_cannot_change_is_refused(
+    job: Job, old: str, new: str, field: str
+) -> None:
     assert old in job.manifest
     code, said = job.upgraded(Job.code(rate=2), job.manifest.replace(old, new))
     assert code == ExitCode.USAGE and field in said

@@ -104,3 +104,9 @@ def test_rebalancing_can_be_switched_off() -> None:
         running("a", "b", rebalance=False).lose("b").sleep(SECOND).recover().connect("c").run_for(20 * SECOND)
     )
     assert bench.workers == ("a",)
+
+
+def test_what_a_standby_cannot_do_is_a_problem_of_the_job() -> None:
+    bench = running("a", "b").connect("c").progress("c", problem="it cannot read").sleep(MS)
+    assert bench.status.problems == ("c: it cannot read",)
+    assert bench.progress("c").sleep(MS).status.problems == ()

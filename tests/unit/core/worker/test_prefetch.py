@@ -188,6 +188,30 @@ def test_behind_a_load_that_failed_all_is_loaded_anew() -> None:
     _finish(cluster)
 
 
+def test_rows_that_cannot_be_read_are_told_and_not_read_again_before_a_recovery() -> None:
+    cluster = _cluster()
+    cluster.add()
+    cluster.held.add(act.Prefetch)
+    _warmed(cluster, B)
+    (ahead,) = [each for name, each in cluster._waiting if isinstance(each, act.Prefetch) and name == B]
+    rows = cluster._rows(ahead.segments, ahead.slots, ahead.after)
+    lone = rows[-1]._replace(key=b"nobody", full=False)
+    cluster.held.clear()
+    cluster._waiting.clear()
+    cluster.step(B, ev.Prefetched(ahead.number, chains_of([*rows, lone])))
+    cluster.run()
+    asked = len([each for _, each in cluster.done if isinstance(each, act.Prefetch)])
+    for _ in range(3):
+        _grown(cluster)
+        _warmed(cluster, B)
+    assert len([each for _, each in cluster.done if isinstance(each, act.Prefetch)]) == asked
+    prefetch = cluster.workers[B]._rejoin.prefetch
+    assert "cannot be read ahead" in prefetch.problem and not prefetch.warm
+    _given(cluster, B)
+    assert [load.after for load in _loads(cluster, B)] == [-1]
+    _finish(cluster)
+
+
 def test_what_is_committed_of_a_slot_never_takes_the_place_of_its_state() -> None:
     cluster = _cluster(workers=2)
     cluster.feed(0, *WORDS)

@@ -20,7 +20,7 @@ import msgspec
 from flamestream.connectors import sources
 from flamestream.connectors.sources import SourceTraits
 from flamestream.job import py_files
-from flamestream.job.fixed import changed, fixed_of
+from flamestream.job.fixed import as_written, changed
 from flamestream.job.located import Document
 from flamestream.job.manifest import Job, Spec, job_of
 from flamestream.job.manifest_rules import UNJOURNALLED, ZOOKEEPER
@@ -154,7 +154,7 @@ def unlike(runs: Spec, wanted: Spec) -> str:
     """The first field that a stream which runs on cannot change, and that is another; "" if there is none."""
     # all that was read of a source that goes must be in the state
     gone = (f"spec.sources.{name}" for name in runs.sources if name not in wanted.sources)
-    return changed(fixed_of(runs), fixed_of(wanted)) or next(gone, "")
+    return changed(as_written(runs), as_written(wanted)) or next(gone, "")
 
 
 def _of_calls(spec: Spec, site: Site) -> Object:

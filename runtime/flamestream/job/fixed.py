@@ -1,10 +1,10 @@
-"""What a stream that runs on cannot change: what its sinks and journals have was given under it.
+"""Fields of a manifest that a stream which runs on cannot change: its sinks and journals were written under them.
 
 Other code takes over at a tick with all of this as it is; where something is another, the job needs a stop and a
 start. Sources and sinks that come with other code are no change.
 
-Does not: say what a stop makes of it (cli/changes/upgrade.py refuses; the operator stops and starts); know which
-source may go (core/protocol/inventory.py).
+Does not: know what workers were told (node/worker_config.py), or which source may go (core/protocol/inventory.py);
+say what follows (cli/changes/upgrade.py refuses, the operator stops and starts).
 """
 
 from collections.abc import Mapping
@@ -26,8 +26,8 @@ class Fixed:
     sinks: Mapping[str, object]
 
 
-def fixed_of(spec: Spec) -> Fixed:
-    """Of a manifest."""
+def as_written(spec: Spec) -> Fixed:
+    """Those that a manifest says."""
     return Fixed(
         spec.guarantee, spec.workers.slots, spec.checkpoint.store, spec.journal, spec.on_error, spec.sources, spec.sinks
     )  # fmt: skip

@@ -47,8 +47,8 @@ def worker_config(
     )
 
 
-def fixed_of(config: WorkerProcessConfig) -> Fixed:
-    """What workers were told of all that a stream that runs on cannot change."""
+def as_told(config: WorkerProcessConfig) -> Fixed:
+    """Fields that a running stream cannot change, as workers were told them."""
     its, journal = config.settings, config.journal
     if journal is not None and journal.zookeeper is not None:  # of a run: the next one has another
         journal = msgspec.structs.replace(journal, zookeeper=NOWHERE)

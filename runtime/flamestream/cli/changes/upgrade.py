@@ -38,7 +38,7 @@ from flamestream.node.kept_code import keep
 from flamestream.node.run_folder import RunFolder, RunInfo
 from flamestream.node.stored_samples import look
 from flamestream.node.upgrade_request import UpgradeRequest
-from flamestream.node.worker_config import fixed_of, worker_config
+from flamestream.node.worker_config import as_told, worker_config
 from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream.store.places import store_from
 
@@ -213,7 +213,7 @@ def refuse_misfit(job: CheckedJob, runs: str) -> None:
 
 def refuse_other_places(runs: WorkerProcessConfig, job: CheckedJob) -> None:
     """Raises ManifestError if more than code is other, of which a running stream cannot let go."""
-    if field := changed(fixed_of(runs), fixed_of(worker_config(job))):
+    if field := changed(as_told(runs), as_told(worker_config(job))):
         raise ManifestError(
             f"{field}: it is another than that of the job that runs, and cannot be changed while its "
             "stream goes on: put it back, or give what is new a name of its own; else stop that job with a drain, "

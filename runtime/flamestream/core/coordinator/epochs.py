@@ -56,7 +56,7 @@ class Stage(enum.Enum):
 
 
 class Turn(Protocol):
-    """What goes on from an epoch's cut: other code (upgrade.py), another job, or the same with slots moved."""
+    """A successor from an epoch's cut on: other code (upgrade.py), another job, or the same with slots moved."""
 
     @property
     def pauses(self) -> bool:
@@ -89,7 +89,7 @@ class PendingEpoch:
     ) -> None:  # fmt: skip
         self.number, self.fence, self.workers, self.since = number, fence, tuple(workers), since
         self.turn = turn
-        """What goes on from its cut; None: this attempt does."""
+        """The successor from its cut on; None: this attempt goes on."""
         self.stage = Stage.ANNOUNCING
         self.cut: Time | None = None
         self.accepted: dict[WorkerId, Accepted] = {}

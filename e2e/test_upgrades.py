@@ -84,6 +84,24 @@ def test_code_that_raises_is_taken_back_and_costs_the_stream_nothing(job: Folder
     )
 
 
+def test_an_edit_while_the_one_before_is_watched_waits_and_stops_nothing(job: FolderJob) -> None:
+    stable(job)
+    job.kube.patch("FlameStreamJob", job.name, {"spec": {"upgrade": {"canary": 0, "watch": "30s"}}})
+    first = job.status()["run"]
+    job.kube.apply(job.application(CODE + "\n# one\n"))
+    job.kube.wait("FlameStreamJob", job.name, lambda it: it["status"]["run"].get("before"), 240)
+    second = job.status()["run"]
+    job.kube.apply(job.application(CODE + "\n# two\n"))
+
+    def is_third(it: Object) -> bool:
+        return it["status"]["run"]["code"] not in (first["code"], second["code"])
+
+    job.kube.wait("FlameStreamJob", job.name, is_third, 300)
+    assert job.status()["run"]["number"] == first["number"], "no stop between"
+    job.kube.apply(job.application(CODE))
+    job.kube.wait("FlameStreamJob", job.name, lambda it: it["status"]["run"]["code"] == first["code"], 300)
+
+
 def test_equivalent_code_goes_on_from_the_epoch_and_an_audit_names_the_change(job: FolderJob) -> None:
     before, epoch = stable(job), job.status()["epoch"]["number"]
     job.kube.apply(job.application(CODE + "\n# a comment more\n"))

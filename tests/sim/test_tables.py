@@ -4,6 +4,8 @@ from random import Random
 
 import pytest
 
+from flamestream.model.tables.ledger import Table
+from flamestream.simulation.graphs import key_of
 from flamestream.simulation.jobs.bank import bank_job
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
@@ -14,6 +16,17 @@ from support.seeds import chunks
 def test_outcomes_are_those_of_a_serial_execution_whatever_crashes(first: int) -> None:
     delivered = [simulate(seed, job=bank_job(Random(seed))).delivered for seed in range(first, first + 25)]
     assert sum(map(bool, delivered)) > 20
+
+
+def test_so_they_are_with_an_index_that_they_keep() -> None:
+    delivered = 0
+    for seed in range(25):
+        job = bank_job(Random(seed))
+        assert job.graph.ledger is not None
+        tens = Table(job.graph.ledger, "accounts").index("by_tens", key=lambda balance: min(balance // 10, 5))
+        tens.changes().map(lambda write: (str(write.key), repr(write.after))).sink("tens", key=key_of)
+        delivered += simulate(seed, job=job).delivered
+    assert delivered > 500
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)

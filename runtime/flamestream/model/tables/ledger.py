@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from flamestream.model import fields
-from flamestream.model.collections import Map
+from flamestream.model.collections import Map, Set
 from flamestream.model.errors import GraphError
 from flamestream.model.payload import payload_type
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.state_names import TABLES, check_name, form_of_tables
 from flamestream.model.stream import Key, Stream
+from flamestream.model.tables.index import Indexed, no_keys
 from flamestream.model.tables.transaction import Aborted, Decision, Read, Rules, State, Write, decide
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 from flamestream.model.windows.marks import unlimited
@@ -85,11 +86,21 @@ class Ledger:
     merged: int | None = None
     """The vertex at which all transactions come together; None: there are none yet."""
     decisions: Stream[Any] | None = None
+    indexes: dict[str, list[tuple[str, Function]]] = field(default_factory=dict)
+
+    def index(self, table: str, name: str, key: Function) -> "Table[Any, Any]":
+        """An index of a table, which all transactions keep, those before it too."""
+        made = added_table(self.graph, name, Rules(no_keys))
+        if not self.indexes:
+            functions = self.deciding.functions
+            functions[:] = [Indexed(function, self.indexes) for function in functions]
+        self.indexes.setdefault(table, []).append((name, key))
+        return made
 
     def enter(self, stream: Stream[Any], function: Function) -> int:
         """Have the items of a stream be transactions. The number of their function."""
         number = len(self.deciding.functions)
-        self.deciding.functions.append(function)
+        self.deciding.functions.append(Indexed(function, self.indexes) if self.indexes else function)
         numbered = stream.map(Numbered(number, function))
         if self.merged is not None:
             self.graph.connect(numbered.vertex, self.merged)
@@ -114,6 +125,14 @@ class Table(Generic[K, V]):
 
     ledger: Ledger
     name: str
+
+    def index(self, name: str, *, key: Callable[[V], Any]) -> "Table[Any, Set[K]]":
+        """A table that has, for each value of `key(row's value)`, the keys of the rows that have it.
+
+        It is kept by the transactions that change the rows, and has those that were changed since it is there. Raises
+        GraphError if the graph has a table of that name.
+        """
+        return self.ledger.index(self.name, name, key)
 
     def changes(self) -> Stream[Write[K, V]]:
         """Each row that a transaction of the graph changes, in their order. Raises GraphError if none stands before

@@ -1,0 +1,80 @@
+"""Index: a table that has, for each value of something, the keys of the rows of another table that have it.
+
+    customers.index("by_city", key=lambda customer: customer.city)
+    state[by_city, "Bern"]                            Set(["ann", "bob"])
+
+It is kept by the transactions that change those rows, so it is never behind them, and goes back with an abort.
+
+Keeps: a row that was written once is in the index under what its value has, and nowhere else. Does not: have rows
+that nobody has changed since the index is there.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from flamestream.model.collections import Set
+from flamestream.model.errors import UserError
+from flamestream.model.failure import called
+from flamestream.model.vertex import Function, name_of
+
+Indexes = Mapping[str, list[tuple[str, Function]]]
+"""The indexes of each table that has some: their names, and what of a row's value each is of."""
+
+
+@dataclass(eq=False, slots=True)
+class Indexed:
+    """A transaction's function, and the indexes that it keeps."""
+
+    function: Function
+    indexes: Indexes
+
+    @property
+    def written(self) -> str:
+        """For messages and plans."""
+        return name_of(self.function)
+
+    def __call__(self, state: Any, item: Any) -> Any:
+        return called(self.function, IndexingState(state, self.indexes), item)
+
+
+class IndexingState:
+    """The rows of all tables, where what sets one changes its table's indexes too. Raises UserError for an index that
+    is set by itself."""
+
+    __slots__ = ("_indexes", "_names", "_state")
+
+    def __init__(self, state: Any, indexes: Indexes) -> None:
+        self._state, self._indexes = state, indexes
+        self._names = {name for its in indexes.values() for name, _ in its}
+
+    def __getitem__(self, row: Any) -> Any:
+        return self._state[row]
+
+    def __setitem__(self, row: Any, value: Any) -> None:
+        table = getattr(row[0], "name", row[0]) if isinstance(row, tuple) and row else None
+        if table in self._names:
+            raise UserError(f"{table!r} is an index, which follows the rows of its table: set those")
+        its = self._indexes.get(table, ()) if isinstance(table, str) else ()
+        before = self._state[row] if its else None
+        self._state[row] = value
+        key = row[1] if its and len(row) == 2 else row[1:] if its else None
+        for name, of in its:
+            old, new = called(of, before), called(of, value)
+            # discard first: they may be one row
+            self._state[name, old] = self._state[name, old].discard(key)
+            self._state[name, new] = self._state[name, new].add(key)
+
+    def __delitem__(self, row: Any) -> None:
+        del self._state[row]
+
+    def __contains__(self, row: object) -> bool:
+        return row in self._state
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._state)
+
+
+def no_keys() -> Set[Any]:
+    """The keys under a value that no row has."""
+    return Set()

@@ -49,8 +49,8 @@ def _all_spares(self: Membership, layout: Collection[WorkerId], code: str | None
     return _spares(self, layout, code or "")
 
 
-def _unheld(self: Acker, epoch: Epoch, *, hold: bool = False) -> None:
-    _cut(self, epoch)
+def _unheld(self: Acker, epoch: Epoch, *, hold: bool = False, pause: bool = False) -> None:
+    _cut(self, epoch, pause=pause)
 
 
 def _let_go_in_the_commit(self: Epochs) -> None:

@@ -96,6 +96,20 @@ class Create(Action, frozen=True):
     once: bool = False
 
 
+class Draw(Action, frozen=True):
+    """Create a Secret, each of whose values is drawn by chance; one of the same name and owner stays as it is."""
+
+    thing: Object
+    key: str
+
+
+class Remove(Action, frozen=True):
+    """Delete what belongs to the job; anybody else's, or nothing, is fine."""
+
+    kind: str
+    name: str
+
+
 class DeletePod(Action, frozen=True):
     """`fail` first says in its status that it has failed, so that whoever watches it notices at once."""
 
@@ -108,6 +122,13 @@ class MarkReady(Action, frozen=True):
     """The worker in this pod is connected: from now on the disruption budget counts it."""
 
     pod: Object
+
+
+class MarkAnswers(Action, frozen=True):
+    """The worker in this pod takes part, so clients are led to it; or not any more."""
+
+    pod: str
+    answers: bool
 
 
 class DeleteSnapshot(Action, frozen=True):

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from flamestream.job.manifest_queries import Queries
 from flamestream.job.moments import passed
 from flamestream.job.settings import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
@@ -27,6 +28,7 @@ from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import (
     AT_ONCE,
     Observed,
+    answers,
     ip_of,
     is_going,
     lingers,
@@ -36,9 +38,11 @@ from flamestream_operator.jobs.observed import (
 )
 from flamestream_operator.jobs.savepoints import scheduled_savepoints
 from flamestream_operator.jobs.spec import Desired, Plan
+from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import Object, is_owned, own_name
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import build_driver_pod, build_trial_pod
+from flamestream_operator.objects.queries import build_query_service, build_query_token
 from flamestream_operator.objects.rights import build_role, build_role_binding, build_service_account
 from flamestream_operator.objects.small import (
     build_budget,
@@ -69,6 +73,8 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
         yield from trial_of(observed, status, desired, desired.plan)
     yield from _strays(observed, status)
     yield from _workers(observed, status, desired.plan.workers if desired.plan is not None else 0)
+    if desired.plan is not None and desired.plan.spec.queries is not None:
+        yield from _answering(observed)
 
 
 def _coordination(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
@@ -191,6 +197,7 @@ def _launch(
     if observed.site.network_policies:
         yield do.Ensure(build_network_policy(observed.job, plan.spec), key)
     yield do.Ensure(build_budget(observed.job, plan.workers), key)
+    yield from _asked(observed.job, plan.spec.queries, key)
     if plan.spec.application.config_map and desired.app_digest:
         yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
     # before the driver: an executor that is refused later is only seen in its log
@@ -200,6 +207,17 @@ def _launch(
         build_config(observed.job, driver.name, files_of(observed, launch, desired)), key, once=True
     )
     yield do.Create(build_driver_pod(launch), key)
+
+
+def _asked(job: Object, queries: Queries | None, key: str) -> Iterator[do.Action]:
+    """What clients of its states need, or need no more. The Secret stays until the job goes: the right to delete it
+    would be one to delete any."""
+    if queries is None:
+        yield do.Remove("Service", names.queries(job["metadata"]["name"]))
+        return
+    yield do.Ensure(build_query_service(job, queries), key)
+    if queries.token_file is None:
+        yield do.Draw(build_query_token(job), key)
 
 
 def _retire(observed: Observed, driver: DriverStatus) -> Iterator[do.Action]:
@@ -247,6 +265,17 @@ def _workers(observed: Observed, status: JobResourceStatus, replicas: int) -> It
             yield from _on_dead_node(observed, pod, active)
         elif ip_of(pod) in connected and not is_going(pod) and waits_for_condition(pod):
             yield do.MarkReady(pod)
+
+
+def _answering(observed: Observed) -> Iterator[do.Action]:
+    """Clients are led to the workers that take part. Who is not connected may take part and answer nevertheless; and
+    while nobody seems to, the coordinator has just begun."""
+    takes_part = {member.ip: not member.standby for member in observed.members}
+    if not any(takes_part.values()):
+        return
+    for pod in observed.of_role("worker"):
+        if not is_going(pod) and (now := takes_part.get(ip_of(pod), answers(pod))) != answers(pod):
+            yield do.MarkAnswers(pod["metadata"]["name"], now)
 
 
 def _leaving(observed: Observed, replicas: int) -> Iterator[do.Action]:

@@ -73,13 +73,8 @@ class JobInputs:
         name = action.token["metadata"]["name"]
         found = await self._api.get("Secret", key[0], name)
         if found is None and action.create:
-            # 256 bits each
-            made = {
-                **action.token,
-                "stringData": {name: secrets.token_hex(32) for name in action.token["stringData"]},
-            }
             try:
-                found = await self._api.create(made)
+                found = await self._api.create(drawn(action.token))
             except ApiProblem as problem:
                 if not problem.exists:
                     raise
@@ -120,6 +115,11 @@ class JobInputs:
         memory.read_again[what] = self._instant() + READ_AGAIN
         # A little behind the moment: a look before it would do nothing, and ask for no other.
         asyncio.get_running_loop().call_later(READ_AGAIN + 0.1, self._again, key)
+
+
+def drawn(secret: Object) -> Object:
+    """A Secret to be made, with values of 256 bits."""
+    return {**secret, "stringData": {name: secrets.token_hex(32) for name in secret["stringData"]}}
 
 
 def _text(secret: Object, field: str) -> str:

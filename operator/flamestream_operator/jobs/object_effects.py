@@ -10,12 +10,13 @@ from typing import Final
 from flamestream.job.moments import written
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.handlers import Handler, Stop, Tools
+from flamestream_operator.jobs.inputs import drawn
 from flamestream_operator.jobs.memory import Memory
 from flamestream_operator.jobs.observed import Refusal
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import CONNECTED, Object, is_of_earlier_life, is_owned
+from flamestream_operator.objects.meta import ANSWERS, CONNECTED, Object, is_of_earlier_life, is_owned
 from flamestream_operator.objects.small import build_application_copy
 
 log = logging.getLogger(__name__)
@@ -30,7 +31,8 @@ class JobObjects:
             do.LookFor: self._look_for, do.Ensure: self._ensure, do.EnsureCopy: self._ensure_copy,
             do.Try: self._try, do.Create: self._create, do.DeletePod: self._delete_pod,
             do.MarkReady: self._mark_ready, do.DeleteSnapshot: self._delete_snapshot,
-            do.DeleteJob: self._delete_job,
+            do.DeleteJob: self._delete_job, do.Draw: self._draw, do.Remove: self._remove,
+            do.MarkAnswers: self._mark_answers,
         }  # fmt: skip
 
     async def _look_for(self, key: Key, memory: Memory, job: Object, action: do.LookFor) -> bool:
@@ -58,8 +60,9 @@ class JobObjects:
         self._ours(memory, action.key, there, job)
         # What the API server lets change: a RoleBinding's roleRef, for one, is fixed.
         parts: Object = {name: thing[name] for name in ("rules", "subjects", "data") if name in thing}
-        if kind in ("PodDisruptionBudget", "NetworkPolicy"):
-            parts["spec"] = thing["spec"]
+        if kind in ("PodDisruptionBudget", "NetworkPolicy", "Service"):
+            # the API server fills in what we leave open
+            parts["spec"] = {**(there.get("spec") or {}), **thing["spec"]}
         if any(there.get(name) != value for name, value in parts.items()):
             try:
                 await self._api.patch(kind, key[0], thing["metadata"]["name"], parts)
@@ -103,6 +106,14 @@ class JobObjects:
         memory.absent.discard(thing["metadata"]["name"])
         self._cluster.put_pod(made)
         return True
+
+    async def _draw(self, key: Key, memory: Memory, job: Object, action: do.Draw) -> bool:
+        return await self._create(key, memory, job, do.Create(drawn(action.thing), action.key))
+
+    async def _remove(self, key: Key, memory: Memory, job: Object, action: do.Remove) -> None:
+        there = await self._api.get(action.kind, key[0], action.name)
+        if there is not None and is_owned(there, job):
+            await self._api.delete(action.kind, key[0], action.name)
 
     def _refused(self, memory: Memory, key: str, thing: Object, problem: ApiProblem, what: str = "") -> None:
         """Told to the core under the effect's key; what passes by itself is only tried again."""
@@ -164,14 +175,18 @@ class JobObjects:
             "metadata": {"resourceVersion": meta["resourceVersion"]},
             "status": {"conditions": conditions},
         }
+        await self._mark(key, meta["name"], patch, status=True)
+
+    async def _mark_answers(self, key: Key, memory: Memory, job: Object, action: do.MarkAnswers) -> None:
+        labels = {ANSWERS: "true" if action.answers else None}
+        await self._mark(key, action.pod, {"metadata": {"labels": labels}}, status=False)
+
+    async def _mark(self, key: Key, pod: str, patch: Object, *, status: bool) -> None:
         try:
-            self._cluster.put_pod(await self._api.patch("Pod", key[0], meta["name"], patch, status=True))
+            self._cluster.put_pod(await self._api.patch("Pod", key[0], pod, patch, status=status))
         except ApiProblem as problem:
             if not problem.absent and not problem.conflict:
-                log.warning(
-                    "a worker's pod was not marked ready",
-                    extra={"pod": meta["name"], "problem": str(problem)},
-                )
+                log.warning("a worker's pod was not marked", extra={"pod": pod, "problem": str(problem)})
 
     async def _delete_snapshot(
         self, key: Key, memory: Memory, job: Object, action: do.DeleteSnapshot

@@ -14,7 +14,7 @@ from flamestream.job.status import JobStatus
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.coordination.hosting import ConnectedWorker
 from flamestream_operator.jobs.spec import Specs
-from flamestream_operator.objects.meta import CONNECTED, LAUNCH, ROLE, Object, identity
+from flamestream_operator.objects.meta import ANSWERS, CONNECTED, LAUNCH, ROLE, Object, identity
 from flamestream_operator.site import Site
 
 AT_ONCE = 1
@@ -193,6 +193,11 @@ def waits_for_condition(pod: Object) -> bool:
     """Whether it would be ready if it were said that its worker is connected."""
     gates = [gate.get("conditionType") for gate in pod.get("spec", {}).get("readinessGates") or ()]
     return CONNECTED in gates and not was_connected(pod)
+
+
+def answers(pod: Object) -> bool:
+    """Whether clients are led to its worker."""
+    return ANSWERS in (pod["metadata"].get("labels") or {})
 
 
 def was_connected(pod: Object) -> bool:

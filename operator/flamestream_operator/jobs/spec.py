@@ -11,13 +11,16 @@ does).
 
 import hashlib
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from ipaddress import ip_address
 from pathlib import PurePosixPath
 from typing import Any
 
 import msgspec
 
 from flamestream.connectors import sources
+from flamestream.connectors.kit.spec import address_of
 from flamestream.connectors.sources import SourceTraits
 from flamestream.job import py_files
 from flamestream.job.fixed import as_written, changed
@@ -29,6 +32,7 @@ from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.admission import admit
 from flamestream_operator.objects.logins import access_of
 from flamestream_operator.objects.meta import Object, identity
+from flamestream_operator.objects.pods import QUERIES
 from flamestream_operator.objects.quantities import memory_of
 from flamestream_operator.site import Site
 
@@ -113,9 +117,13 @@ def manifest_of(job: Object, spec: Object) -> Object:
 
 
 def confined(spec: Object, site: Site) -> Object:
-    """The spec as a driver gets it: without `egress` its calls reach nothing, where the site says so."""
-    closed = site.allowed.egress == "named" and spec.get("egress") is None
-    return {**spec, "egress": []} if closed else spec
+    """The spec as a driver gets it: without `egress` its calls reach nothing, where the site says so, and nobody
+    asks it without a token."""
+    if site.allowed.egress == "named" and spec.get("egress") is None:
+        spec = {**spec, "egress": []}
+    if (queries := spec.get("queries")) is not None and queries.get("tokenFile") is None:
+        spec = {**spec, "queries": {**queries, "tokenFile": f"{QUERIES}/token"}}
+    return spec
 
 
 def read(job: Object, spec: Object) -> Job:
@@ -142,11 +150,13 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
     # A trial that was refused is made again when this is said; left out where nothing is, as ever.
     if parsed.upgrade is not None and parsed.upgrade.drop:
         code.append(parsed.upgrade.drop)
-    pods = [
+    pods: list[Any] = [
         image, parsed.image_pull_policy, parsed.pods, parsed.driver, parsed.workers.resources,
         parsed.high_availability, parsed.limits, _of_calls(parsed, site), parsed.debug, parsed.spark.conf,
         parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
     ]  # fmt: skip
+    if parsed.queries is not None:
+        pods.append(parsed.queries)
     return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods), parsed.workers.least)
 
 
@@ -192,6 +202,11 @@ def _runs_here(spec: Spec, site: Site) -> None:
         raise ManifestError(
             "spec.highAvailability: two applications need at least two workers: workers.replicas: 2 (or min: 2)"
         )
+    if spec.queries is not None and _is_loopback((listen := address_of(spec.queries.listen))[0]):
+        raise ManifestError(
+            f"spec.queries.listen: who asks is in another pod, which does not reach {listen[0]} of this one: "
+            f'write listen: "0.0.0.0:{listen[1]}"'
+        )
     memory = spec.workers.resources.limits.get("memory") or spec.workers.resources.requests.get("memory")
     if memory is None or memory_of(memory) < 512 << 20:
         raise ManifestError(
@@ -206,6 +221,12 @@ def _runs_here(spec: Spec, site: Site) -> None:
                 "while the job runs: pin it, "
                 "with #sha256=HEX behind it (`flamestream validate --json`, or sha256sum)"
             )
+
+
+def _is_loopback(host: str) -> bool:
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def _journal_survives(spec: Spec, traits: Mapping[str, SourceTraits]) -> None:

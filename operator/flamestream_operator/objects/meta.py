@@ -17,6 +17,8 @@ SCHEDULED: Final = f"{GROUP}/scheduled"
 MANAGED: Final = {"app.kubernetes.io/managed-by": "flamestream"}
 CONNECTED: Final = f"{GROUP}/connected"
 """Readiness gate of a worker's pod: the coordinator knows its worker."""
+ANSWERS: Final = f"{GROUP}/answers"
+"""Label of the pods whose worker takes part, so that clients may ask it: the Service of queries leads to them."""
 FINALIZER: Final = f"{GROUP}/cleanup"
 NAMESPACED: Final = {
     "FlameStreamJob": (GROUP, "v1alpha1", "flamestreamjobs"),

@@ -18,6 +18,7 @@ from typing import Final
 
 from flamestream.job.object_names import LONGEST as LONGEST
 from flamestream.job.object_names import fitted as fitted
+from flamestream.job.object_names import queries as queries
 from flamestream.job.object_names import zookeeper as zookeeper
 
 LONGEST_PREFIX: Final = 47

@@ -29,6 +29,8 @@ CONFIG: Final = "/etc/flamestream/config"
 SECRET: Final = "/etc/flamestream/secret"
 ZOOKEEPER: Final = "/etc/flamestream/zookeeper"
 APP: Final = "/opt/flamestream/app"
+QUERIES: Final = "/etc/flamestream/queries"
+"""The token of the job's port for queries, where it names none."""
 BEFORE: Final = "/opt/flamestream/before"
 """The application that runs, in the pod where another one is tried."""
 JVM_MEMORY: Final = 512 << 20
@@ -109,12 +111,11 @@ def build_driver_pod(launch: Launch) -> Object:
         "lifecycle": _before_stop("python3", "-m", "flamestream.spark.streaming.driver_stay", str(SUCCEED)),
         **_credentials(launch),
     }  # fmt: skip
-    # A Secret's files are root's and the fsGroup's: with 0440 user 185 reads them by its group.
     volumes = [
         *_volumes(launch),
         {"name": "config", "configMap": {"name": launch.pod}},
         _secret(launch, "token", "spark"),
-        {"name": "zookeeper", "secret": {"secretName": names.zookeeper(launch.name), "defaultMode": 0o440}},
+        _mounted("zookeeper", names.zookeeper(launch.name)),
     ]
     spec = {
         **_common(launch, "driver"),
@@ -145,6 +146,9 @@ def build_executor_template(launch: Launch) -> Object:
         **_credentials(launch),
     }
     volumes = [*_volumes(launch), _secret(launch, "spark")]
+    if launch.spec.queries is not None and launch.spec.queries.token_file is None:
+        container["volumeMounts"].append(_mount("queries", QUERIES, True))
+        volumes.append(_mounted("queries", names.queries(launch.name), "token"))
     spec = {
         **_common(launch, "worker"),
         "containers": [container],
@@ -299,11 +303,16 @@ def _volumes(launch: Launch) -> list[Object]:
 
 def _secret(launch: Launch, *keys: str) -> Object:
     """A volume with those of the run's secrets that a pod must read."""
-    items = [{"key": key, "path": key} for key in keys]
-    return {
-        "name": "secret",
-        "secret": {"secretName": names.token(launch.name, launch.run), "items": items, "defaultMode": 0o440},
-    }
+    return _mounted("secret", names.token(launch.name, launch.run), *keys)
+
+
+def _mounted(name: str, secret: str, *keys: str) -> Object:
+    """A volume of a Secret, or of some of its keys."""
+    # Its files are root's and the fsGroup's: with 0440 user 185 reads them by its group.
+    content: Object = {"secretName": secret, "defaultMode": 0o440}
+    if keys:
+        content["items"] = [{"key": key, "path": key} for key in keys]
+    return {"name": name, "secret": content}
 
 
 def _mounts(launch: Launch) -> list[Object]:

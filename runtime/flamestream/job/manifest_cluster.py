@@ -65,7 +65,7 @@ class PodSettings(Part, frozen=True):
     priority_class_name: ObjectName | None = None
     """An existing priority class."""
     clients: Annotated[list[Free], Meta(max_length=32)] = field(default_factory=list)
-    """Who may connect to the ports that sources and sinks listen on, as `from` of a NetworkPolicy; left out,
+    """Who may connect to the ports that sources, sinks and queries listen on, as `from` of a NetworkPolicy; left out,
     anybody."""
 
 

@@ -19,7 +19,7 @@ class Queries(Part, frozen=True):
     listen: str
     """host:port of the HTTP port: on one machine all workers share it; in a cluster each pod has it."""
     token_file: Annotated[str, Meta(min_length=1, max_length=1024)] | None = None
-    """Clients send its content as their bearer token."""
+    """Clients send its content as their bearer token; left out, in a cluster that of the Secret JOB-queries."""
     tables: Annotated[
         list[Annotated[str, Meta(min_length=1, max_length=STATE_NAME)]], Meta(max_length=256)
     ] = field(default_factory=list)

@@ -21,3 +21,8 @@ def fitted(name: str, suffix: str, longest: int = LONGEST) -> str:
 def zookeeper(job: str) -> str:
     """The Secret with how the job reaches ZooKeeper."""
     return fitted(job, "-zookeeper")
+
+
+def queries(job: str) -> str:
+    """The Service of the workers that answer, and the Secret with the token that clients prove themselves with."""
+    return fitted(job, "-queries")

@@ -35,9 +35,14 @@ OWN, SERVICE = "space", "release-coordinators"
 """The namespace that support/helm.py renders for."""
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""
+KEPT = APPLICATION.replace("numbers.reduce(", 'numbers.reduce(name="sums", ')
+"""The application, with a name for its state: it can be asked for."""
 HELD: dict[Right, str] = {
-    ("", "pods", "patch"): "a Role is given by who holds its rules: Spark labels executors",
-    ("", "pods", "deletecollection"): "the same: Spark removes an application's executors at once",
+    (
+        "",
+        "pods",
+        "deletecollection",
+    ): "a Role is given by who holds its rules: Spark removes executors at once",
     ("", "pods/exec", "create"): "Kubernetes from 1.35 on asks for it where get was enough",
     ("", "endpoints/restricted", "create"): "asked for by some distributions",
     (
@@ -257,11 +262,15 @@ async def _lived(cluster: Cluster) -> None:
         type="Opaque",
         stringData={"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET},
     )
-    await cluster.put("ConfigMap", "app", data={"j.py": APPLICATION})
-    await cluster.job("sums", savepoints={"every": "1s", "keep": 1}, deletionPolicy="Delete")
+    await cluster.put("ConfigMap", "app", data={"j.py": KEPT})
+    token = cluster.places.folder / "queries-token"
+    token.write_text("open sesame")
+    queries = {"listen": f"0.0.0.0:{free_port()}", "tokenFile": str(token)}
+    await cluster.job("sums", savepoints={"every": "1s", "keep": 1}, deletionPolicy="Delete", queries=queries)
     await cluster.phase("sums", "Running")
     await _mended(cluster)
     await _coded_anew(cluster)
+    await _asked_no_more(cluster)
     await _drilled(cluster)
     cluster.operator.stop()
     cluster.operator.start()
@@ -279,9 +288,11 @@ async def _mended(cluster: Cluster) -> None:
     await cluster.api.patch("RoleBinding", space, name, {"subjects": []})
     login = (await cluster.api.get("Secret", space, "sums-zookeeper"))["data"]
     await cluster.api.patch("Secret", space, "sums-zookeeper", {"data": {"login": ""}})
+    await cluster.api.patch("Service", space, "sums-queries", {"spec": {"selector": {JOB: "other"}}})
     await cluster.api.patch("FlameStreamJob", space, "sums", {"spec": {"workers": {"replicas": 3}}})
     await cluster.until("Role", name, lambda thing: bool(thing.get("rules")))
     await cluster.until("Secret", "sums-zookeeper", lambda thing: thing["data"] == login)
+    await cluster.until("Service", "sums-queries", lambda thing: thing["spec"]["selector"][JOB] == "sums")
     await cluster.until(
         "PodDisruptionBudget", "sums-workers", lambda thing: thing["spec"]["minAvailable"] == 2
     )
@@ -298,8 +309,16 @@ async def _coded_anew(cluster: Cluster) -> None:
         "FlameStreamJob", "sums", lambda thing: bool(thing["status"].get("lastStable"))
     )
     before = stable["status"]["run"]["code"]
-    await cluster.api.patch("ConfigMap", space, "app", {"data": {"j.py": APPLICATION + "# in other words\n"}})
+    await cluster.api.patch("ConfigMap", space, "app", {"data": {"j.py": KEPT + "# in other words\n"}})
     await cluster.until("FlameStreamJob", "sums", lambda thing: thing["status"]["run"]["code"] != before)
+    await cluster.phase("sums", "Running")
+
+
+async def _asked_no_more(cluster: Cluster) -> None:
+    """Its port goes, and the Service with it."""
+    patch = {"spec": {"queries": None}}
+    await cluster.api.patch("FlameStreamJob", cluster.places.namespace, "sums", patch)
+    await cluster.until("Service", "sums-queries", lambda thing: thing is None)
     await cluster.phase("sums", "Running")
 
 

@@ -280,6 +280,7 @@ NAMES: list[Callable[[str], str]] = [
     lambda job: names.token(job, 1),
     names.zookeeper,
     names.network_policy,
+    names.queries,
     lambda job: names.application_copy(job, "0123456789abcdef"),
     names.budget,
     lambda job: names.trial(job, 1),

@@ -140,5 +140,5 @@ def _await_start(cluster: Cluster, pod: str) -> None:
 
 
 def _is_private(name: str) -> bool:
-    """The job's token, and what Kubernetes itself puts in."""
-    return name == "secret" or name.startswith("kube-api-access")
+    """The job's tokens, and what Kubernetes itself puts in."""
+    return name in ("secret", "queries") or name.startswith("kube-api-access")

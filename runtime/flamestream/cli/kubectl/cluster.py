@@ -5,9 +5,12 @@ Keeps: what kubectl says when it fails is said on. Does not: know FlameStream's 
 """
 
 import json
+import re
 import shutil
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +22,11 @@ GROUP: Final = "flamestream.dev"
 JOB: Final = f"{GROUP}/job"
 ROLE: Final = f"{GROUP}/role"
 LAUNCH: Final = f"{GROUP}/launch"
+ANSWERS: Final = f"{GROUP}/answers"
+"""Of the pods whose worker takes part."""
+
+
+_FORWARDING: Final = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,29 @@ class Cluster:
         with subprocess.Popen(self.arguments(*words), stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout is not None, "a pipe"
             yield from (line.rstrip("\n") for line in process.stdout)
+
+    @contextmanager
+    def forwarded(self, pod: str, port: int) -> Iterator[int]:
+        """A port of this machine that leads to `port` in `pod`, as long as this lasts. Raises UserError for what is
+        not allowed, Retryable for a pod that is gone or a cluster that does not answer."""
+        command = self.arguments("port-forward", "--address", "127.0.0.1", f"pod/{pod}", f":{port}")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            late = threading.Timer(TIMEOUT, process.kill)
+            late.start()
+            try:
+                assert process.stdout is not None, "a pipe"
+                if (begun := _FORWARDING.match(process.stdout.readline())) is None:
+                    process.kill()
+                    raise _not_forwarded(process.communicate()[1].strip())
+                yield int(begun[1])
+            finally:
+                late.cancel()
+                process.kill()
+
+
+def _not_forwarded(said: str) -> Exception:
+    error = _error(said)
+    return error if "Forbidden" in said else Retryable(str(error))
 
 
 def _error(said: str) -> Exception:

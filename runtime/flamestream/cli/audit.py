@@ -15,8 +15,8 @@ from flamestream.audit import judged_history, judged_run
 from flamestream.audit.definitions.table import UNSEEN, Row, in_words
 from flamestream.audit.job_audit import witnessed_here
 from flamestream.audit.report import Report, sentence
+from flamestream.cli.frame import JobPlace, RunFolderOption
 from flamestream.cli.output import Json, answer, say
-from flamestream.cli.validate import JobPlace, RunFolderOption
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.errors import ManifestError

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from flamestream.audit.begun import MARK, Begun, history_of, settle
+from flamestream.cli.frame import ManifestFile, RunFolderOption
 from flamestream.cli.output import Json, answer
-from flamestream.cli.validate import ManifestFile, RunFolderOption
 from flamestream.job.settings import local_coordinator
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import ClusterStateUnavailable, ManifestError

@@ -7,9 +7,9 @@ from typing import Annotated
 import msgspec
 import typer
 
+from flamestream.cli.frame import JobPlace
 from flamestream.cli.output import Json
 from flamestream.cli.snapshots import know_classes
-from flamestream.cli.validate import JobPlace
 from flamestream.connectors import sinks
 from flamestream.job.validation import loaded
 from flamestream.model.errors import ManifestError

@@ -9,9 +9,9 @@ from typing import Annotated
 import typer
 
 from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
+from flamestream.cli.frame import JobPlace, RunFolderOption
 from flamestream.cli.local_drill import HITS, LocalPlace, Role, drilled
 from flamestream.cli.output import Json, answer, say
-from flamestream.cli.validate import JobPlace, RunFolderOption
 from flamestream.job.drill_observed import DrillPlan
 from flamestream.job.validation import checked_job
 from flamestream.node.run_folder import find

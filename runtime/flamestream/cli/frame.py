@@ -1,5 +1,5 @@
-"""The frame of both command lines, `flamestream` and `kubectl flamestream`: how they begin, and with which
-exit code and message they end.
+"""The frame of both command lines, `flamestream` and `kubectl flamestream`: how they begin, what they are told in
+common, and with which exit code and message they end.
 
 Does not: know any command.
 """
@@ -7,7 +7,8 @@ Does not: know any command.
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Any, Final, NoReturn
+from pathlib import Path
+from typing import Annotated, Any, Final, NoReturn
 
 import typer
 from typer import rich_utils
@@ -16,6 +17,11 @@ from flamestream.cli.output import as_json, say_error
 from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.model.errors import Bug, FlameStreamError
 
+ManifestFile = Annotated[Path, typer.Argument(help="The job's manifest, a YAML file.", show_default=False)]
+JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run folder.", show_default=False)]
+RunFolderOption = Annotated[
+    Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)
+]
 _WRONG_LINE: Final[Any] = typer.BadParameter.__base__
 """The class of what typer raises for every wrong command line; it has no other public name."""
 

@@ -12,8 +12,8 @@ import typer
 
 from flamestream.audit.definitions.reasons import counted
 from flamestream.audit.topic_history import written
+from flamestream.cli.frame import JobPlace
 from flamestream.cli.output import Json, answer
-from flamestream.cli.validate import JobPlace
 from flamestream.node.run_folder import find
 
 

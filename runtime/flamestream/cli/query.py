@@ -1,5 +1,6 @@
 """`flamestream query`: what a job has of some keys."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from enum import StrEnum
 from typing import Annotated, Any
@@ -7,9 +8,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from flamestream.cli.frame import JobPlace, RunFolderOption
 from flamestream.cli.output import Json, answer
-from flamestream.cli.validate import JobPlace, RunFolderOption
-from flamestream.live.client import connect
+from flamestream.live.port import Answer
 from flamestream.model.payloads.plain import plain
 from flamestream.node.queries.committed import NOTHING
 from flamestream.node.queries.rows import split
@@ -47,8 +48,15 @@ def command(
 
     Example: [bold]flamestream query job.yaml "accounts['ann']" "accounts['bob']"[/bold]
     """
+    from flamestream.live.client import connect  # here: `kubectl flamestream` needs the rest alone
+
     with closing(connect(job, run_folder=run_folder)) as client:
         found = client.read(*map(split, rows), at=None if at is None else at.value, at_least=at_least)
+    show(rows, found, json)
+
+
+def show(rows: Sequence[str], found: Answer, json: bool) -> None:
+    """Print what was answered to `rows`."""
     data: dict[str, Any] = {
         "at": found.at,
         "time": found.time,

@@ -19,8 +19,8 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
+from flamestream.cli.frame import JobPlace, RunFolderOption
 from flamestream.cli.output import Json, answer, say
-from flamestream.cli.validate import JobPlace, RunFolderOption
 from flamestream.connectors import sinks, sources
 from flamestream.connectors.kit.ownership import remove_files
 from flamestream.core.protocol.snapshot import SnapshotIndex

@@ -7,9 +7,9 @@ from typing import Annotated, Literal
 import typer
 
 from flamestream.cli.changes.take_over import take_over
+from flamestream.cli.frame import ManifestFile, RunFolderOption
 from flamestream.cli.output import Json, errors, say_outcome
 from flamestream.cli.progress import progress_line
-from flamestream.cli.validate import ManifestFile, RunFolderOption
 from flamestream.job.exit_codes import BY_CATEGORY, ExitCode
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private

@@ -13,9 +13,9 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from flamestream.cli.frame import JobPlace, ManifestFile, RunFolderOption
 from flamestream.cli.output import Json, answer
 from flamestream.cli.progress import moment
-from flamestream.cli.validate import JobPlace, ManifestFile, RunFolderOption
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.protocol.snapshot import CodeSpan, SnapshotIndex
 from flamestream.job.exit_codes import ExitCode

@@ -8,9 +8,9 @@ from typing import Any, Final
 import msgspec
 import typer
 
+from flamestream.cli.frame import JobPlace, RunFolderOption
 from flamestream.cli.output import Json, as_json, console, say
 from flamestream.cli.progress import line, table
-from flamestream.cli.validate import JobPlace, RunFolderOption
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.moments import DATES, event_moment
 from flamestream.job.status import JobStatus, LastRecovery

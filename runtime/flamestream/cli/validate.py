@@ -1,19 +1,9 @@
 """`flamestream validate`: is this a job that can run?"""
 
-from pathlib import Path
-from typing import Annotated
-
-import typer
-
+from flamestream.cli.frame import ManifestFile
 from flamestream.cli.output import Json, answer
 from flamestream.connectors import clients
 from flamestream.job.validation import CheckedJob, checked
-
-ManifestFile = Annotated[Path, typer.Argument(help="The job's manifest, a YAML file.", show_default=False)]
-JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run folder.", show_default=False)]
-RunFolderOption = Annotated[
-    Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)
-]
 
 
 def command(manifest: ManifestFile, json: Json = False) -> None:

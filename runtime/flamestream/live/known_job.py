@@ -12,11 +12,12 @@ from flamestream.connectors.kit.spec import address_of, secret_of
 from flamestream.core.dataflow.walk import fits
 from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
+from flamestream.live.committed import committed_answer, recent
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted
 from flamestream.live.watch import Watch
-from flamestream.model.errors import ManifestError, Retryable
+from flamestream.model.errors import ManifestError
 from flamestream.model.time import Time
-from flamestream.node.queries.committed import NOTHING, every_state, states_at
+from flamestream.node.queries.committed import every_state
 from flamestream.node.queries.rows import Kept
 from flamestream.node.run_folder import RunFolder
 from flamestream.store.places import store_from
@@ -44,11 +45,7 @@ class KnownJob:
         rows = [self._kept.row(name, key) for name, key in keys]  # an error names what there is
         if at != "committed":
             return self._asked.read(keys, at, at_least)
-        last = self._committed(at_least)
-        if last.index is None:
-            return Answer(last.cut, (NOTHING,) * len(rows), at)
-        states = states_at(self._graph, last.index, store_from(self._manifest.store), rows)
-        return Answer(last.cut, tuple(states), at)
+        return committed_answer(self._graph, self._committed(at_least), self._manifest.store, rows)
 
     def scan(self, wanted: Wanted, at: At, at_least: Time) -> Page:
         """As `Table.scan`."""
@@ -87,11 +84,7 @@ class KnownJob:
         manifest = self._manifest
         with cluster_state_of(self._folder) as zookeeper:
             last = committed_here(self._folder, zookeeper, manifest.name, manifest.store)
-        if last.cut < at_least:
-            raise Retryable(
-                f"the last epoch is of {last.cut}, before {at_least}: ask again behind the next one"
-            )
-        return last
+        return recent(last, at_least)
 
 
 def _port_of(manifest: Manifest, token: str | None, timeout: float) -> HttpPort | None:

@@ -10,6 +10,7 @@ import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -18,7 +19,7 @@ import msgspec
 from msgspec import Meta
 
 from flamestream.model.decoding import DecodeError, from_json, json_decoder, msgpack_decoder
-from flamestream.model.errors import Retryable, UserError
+from flamestream.model.errors import FlameStreamError, ManifestError, Retryable, UserError
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.payloads.plain import plain
 from flamestream.model.time import Time
@@ -68,6 +69,18 @@ class Wanted:
     cursor: str
 
 
+def written(answer: Answer) -> bytes:
+    """An answer as the port writes it, for programs without the job's classes."""
+    rows = [{} if state is NOTHING else {"state": state} for state in answer.states]
+    return msgspec.json.encode({"time": str(answer.time), "rows": rows}, enc_hook=plain)
+
+
+def answer_in(data: bytes, at: At) -> Answer:
+    """The answer that was written, with states as JSON has them. Raises DecodeError."""
+    told = _told(data)
+    return Answer(Time(int(told.time)), tuple(row.get("state", NOTHING) for row in told.rows), at)
+
+
 class Port(Protocol):
     """A job that answers."""
 
@@ -109,8 +122,7 @@ class HttpPort:
             number, states, _, _ = self._understood(_encoded, data)
             found = tuple(NOTHING if state is None else decode(state) for state in states)
             return Answer(Time(number), found, at)
-        told = self._understood(_told, data)
-        return Answer(Time(int(told.time)), tuple(row.get("state", NOTHING) for row in told.rows), at)
+        return self._understood(partial(answer_in, at=at), data)
 
     def scan(self, wanted: Wanted, at: At, at_least: Time) -> Page:
         """As `Table.scan`."""
@@ -145,8 +157,7 @@ class HttpPort:
             if status == HTTPStatus.OK:
                 return data
             if status not in _AGAIN:
-                kind = Retryable if status >= HTTPStatus.INTERNAL_SERVER_ERROR else UserError
-                raise kind(f"{self._url} answers {status}: {_error_in(data)}")
+                raise _kind(status)(f"{self._url} answers {status}: {_error_in(data)}")
             if time.monotonic() + PAUSE > deadline:
                 raise Retryable(f"{self._url} gives no answer within {self._timeout:g} s: {_error_in(data)}")
             time.sleep(PAUSE)
@@ -179,6 +190,13 @@ class _Told(msgspec.Struct):
 
 _encoded: Final = msgpack_decoder(tuple[int, list[bytes | None], list[bytes], bytes])
 _told: Final = json_decoder(_Told)
+
+
+def _kind(status: int) -> type[FlameStreamError]:
+    """The error of an answer's status: what the graph does not have is refused as by who knows the graph."""
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Retryable
+    return ManifestError if status == HTTPStatus.NOT_FOUND else UserError
 
 
 def _error_in(data: bytes) -> str:

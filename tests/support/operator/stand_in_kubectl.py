@@ -47,7 +47,10 @@ VERDICT = {
     ),
     "missingInput": 0,
     "unexpectedInput": 0,
+    "time": "7",
+    "rows": [{"state": 3}],
 }
+"""What a pod beside the job prints: of an audit, and of a query."""
 
 
 def answer(words: list[str], given: str) -> str:

@@ -34,7 +34,7 @@ class Line:
 COMMANDS = {
     "list": "list", "status": "status j", "suspend": "suspend j", "resume": "resume j",
     "savepoint": "savepoint j", "drill": "drill j", "audit": "audit j", "cat": "cat index j",
-    "logs": "logs j", "upgrade": "upgrade j",
+    "logs": "logs j", "upgrade": "upgrade j", "query": "query j seen[7]",
 }  # fmt: skip
 EVERYWHERE = [
     Line(f"{command} {option}", line, f"{line} {option} elsewhere")
@@ -44,7 +44,7 @@ EVERYWHERE = [
 LINES = [
     *EVERYWHERE,
     *(
-        Line(f"{command} JOB", line, f"{line[:-1]}absent")
+        Line(f"{command} JOB", line, line.replace(" j", " absent"))
         for command, line in COMMANDS.items()
         if command != "list"
     ),
@@ -71,6 +71,15 @@ LINES = [
     Line("upgrade --diff", "upgrade j", "upgrade j --diff"),
     Line("cat SINK", "cat index j", "cat other j"),
     Line("cat --limit", "cat index j", "cat index j --limit 3"),
+    Line("query ROWS", "query j seen[7]", "query j seen[8]"),
+    Line("query --at", "query j seen[7]", "query j seen[7] --at strict"),
+    Line("query --at-least", "query j seen[7]", "query j seen[7] --at-least 5"),
+    Line(
+        "query --token-file",
+        "",
+        "query j seen[7] --at committed --token-file t",
+        refused="is for a job's port",
+    ),
     Line("logs --follow", "logs j", "logs j --follow"),
     Line("logs --tail", "logs j", "logs j --tail 3"),
 ]

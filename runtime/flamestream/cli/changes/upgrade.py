@@ -18,9 +18,9 @@ import typer
 from flamestream.audit.canary import Canary
 from flamestream.audit.canary_run import most_of
 from flamestream.cli.changes import canary
+from flamestream.cli.frame import ManifestFile, RunFolderOption
 from flamestream.cli.output import Json, answer
 from flamestream.cli.snapshots import newest
-from flamestream.cli.validate import ManifestFile, RunFolderOption
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.changes import changes, way_back
 from flamestream.core.protocol.inventory import leaving, misfit

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from flamestream.cli import frame
-from flamestream.cli.kubectl import drill
+from flamestream.cli.kubectl import drill, query
 from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.screen import lines, row, table
@@ -186,6 +186,7 @@ def upgrade(
 
 
 app.command("drill")(drill.command)
+app.command("query")(query.command)
 
 
 @app.command()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from flamestream.cli.kubectl.cluster import ROLE, Object, condition
+from flamestream.job import object_names
 
 MARKS = {"Ready": "ready", "Running": "running", "Checkpointing": "checkpointing"}
 
@@ -55,6 +56,8 @@ def lines(job: Object, pods: Sequence[Object], now: datetime | None = None) -> I
     )
     yield f"sources    {_named(spec['sources'])}"
     yield f"sinks      {_named(spec['sinks'])}"
+    if queries := spec.get("queries"):
+        yield f"queries    {object_names.queries(job['metadata']['name'])}:{queries['listen'].rpartition(':')[2]}"
     yield from _figures(status, now or datetime.now(UTC))
     for pod in sorted(pods, key=lambda pod: pod["metadata"]["name"]):
         yield _pod(pod)

@@ -1,0 +1,159 @@
+"""`kubectl flamestream query`: a job of a cluster is asked, through `kubectl port-forward` to a worker that takes part,
+with the token of its Secret; or its last epoch is read in a pod beside it.
+
+Keeps: an answer, or why there is none, within a time. Does not: know the job's classes: states are what JSON has.
+"""
+
+import base64
+import time
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
+
+from flamestream.cli.kubectl.beside import beside, exit_code
+from flamestream.cli.kubectl.cluster import ANSWERS, JOB, Cluster, Object
+from flamestream.cli.output import Json
+from flamestream.cli.query import AtLeast, AtOption, Rows, show
+from flamestream.connectors.kit.spec import address_of, secret_of
+from flamestream.job import object_names
+from flamestream.job.exit_codes import ExitCode
+from flamestream.live.port import Answer, At, HttpPort, Key, answer_in
+from flamestream.model.decoding import from_json
+from flamestream.model.errors import Corrupt, FlameStreamError, ManifestError, Retryable, UserError
+from flamestream.model.time import Time
+from flamestream.node.queries.rows import split
+
+PATIENCE: Final = 20.0
+"""Seconds within which a job answers, or the command ends: enough for a recovery."""
+ONE_WORKER: Final = 3.0
+"""Seconds that one worker is asked; then another is, for this one may be gone."""
+PAUSE: Final = 0.5
+_ERRORS: Final[dict[int, type[FlameStreamError]]] = {
+    ExitCode.USAGE: ManifestError, ExitCode.UNAVAILABLE: Retryable, ExitCode.CORRUPT: Corrupt,
+}  # fmt: skip
+"""By the exit code of a pod beside the job; any other is a UserError's."""
+
+TokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="A file with the token of a job that has one of its own (spec.queries.tokenFile).",
+        show_default=False,
+    ),
+]
+
+
+def command(
+    job: Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)],
+    rows: Rows,
+    at: AtOption = None,
+    at_least: AtLeast = 0,
+    token_file: TokenFile = None,
+    namespace: Annotated[
+        str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)
+    ] = "",
+    context: Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)] = "",
+    json: Json = False,
+) -> None:  # fmt: skip
+    """Show rows of tables, and states of keys by the names that `plan` shows, all as of one time, as JSON has them.
+
+    A job that runs is asked at its port (spec.queries); of others, the store of its epochs, in a pod beside the job.
+    Exit code 2 for a name that the graph does not have, 5 for a job that does not answer.
+
+    Example: [bold]kubectl flamestream query bank "accounts['ann']" "accounts['bob']"[/bold]
+    """
+    asked = [split(row) for row in rows]
+    there = JobOfCluster(Cluster(namespace, context), job, token_file)
+    how = there.usual if at is None else at.value
+    if how == "committed":
+        if token_file is not None:
+            raise ManifestError(
+                "--token-file is for a job's port: its epochs are read without it, leave it out"
+            )
+        show(rows, there.committed(rows, at_least), json)
+    else:
+        show(rows, there.read(asked, how, Time(at_least)), json)
+
+
+class JobOfCluster:
+    """A job that is asked."""
+
+    def __init__(self, cluster: Cluster, name: str, token_file: Path | None) -> None:
+        self._cluster, self._name, self._token_file = cluster, name, token_file
+
+    @cached_property
+    def _job(self) -> Object:
+        return self._cluster.job(self._name)
+
+    @property
+    def _queries(self) -> Object | None:
+        found: Object | None = self._job["spec"].get("queries")
+        return found
+
+    @property
+    def usual(self) -> At:
+        """How it is asked if nobody says how."""
+        return "committed" if self._queries is None else "strict"
+
+    def read(self, keys: list[Key], at: At, at_least: Time) -> Answer:
+        """As `Port.read` of the workers' port."""
+        if (queries := self._queries) is None:
+            raise ManifestError(
+                f'job {self._name!r} has no port for queries: add queries: {{listen: "0.0.0.0:7070"}} to its spec, or '
+                "ask --at committed"
+            )
+        token, number, told = self._token(queries), address_of(queries["listen"])[1], ""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            told = told or "none of its workers takes part: `kubectl flamestream status` says why"
+            for pod in self._pods():
+                try:
+                    return self._read_from(pod, number, token, keys, at, at_least)
+                except Retryable as error:
+                    told = str(error)
+            time.sleep(PAUSE)
+        raise Retryable(f"job {self._name!r} gives no answer within {PATIENCE:g} s: {told}")
+
+    def _read_from(
+        self, pod: str, number: int, token: str, keys: list[Key], at: At, at_least: Time
+    ) -> Answer:  # fmt: skip
+        with self._cluster.forwarded(pod, number) as here:
+            port = HttpPort(f"http://127.0.0.1:{here}/v1/jobs/{self._identity}", token, ONE_WORKER)
+            try:
+                return port.read(keys, at, at_least)
+            finally:
+                port.close()
+
+    def committed(self, rows: list[str], at_least: int) -> Answer:
+        """The states of rows in the last epoch, read in a pod beside the job."""
+        tool = ["python3", "-m", "flamestream_operator.tools.query_main", str(at_least), *rows]
+        with beside(self._cluster, self._name, tool) as pod:
+            said = [line for line in self._cluster.follow("logs", "-f", pod) if line.startswith("{")]
+            code = exit_code(self._cluster, pod)
+        if not said:
+            raise Retryable(f"the pod beside {self._name!r} ended without an answer: try again")
+        if code != ExitCode.OK:
+            raise _ERRORS.get(code, UserError)(str(from_json(said[-1].encode(), dict[str, Any])["error"]))
+        return answer_in(said[-1].encode(), "committed")
+
+    @property
+    def _identity(self) -> str:
+        """NAMESPACE.NAME, under which its port answers."""
+        meta = self._job["metadata"]
+        return str((self._job.get("status") or {}).get("identity") or f"{meta['namespace']}.{meta['name']}")
+
+    def _pods(self) -> list[str]:
+        """Of the workers that take part."""
+        found = self._cluster.get("pods", "-l", f"{JOB}={self._name},{ANSWERS}=true")["items"]
+        return [str(pod["metadata"]["name"]) for pod in found]
+
+    def _token(self, queries: Object) -> str:
+        if self._token_file is not None:
+            return secret_of(str(self._token_file), "--token-file")
+        if queries.get("tokenFile"):
+            raise ManifestError(
+                f"job {self._name!r} has a token of its own (spec.queries.tokenFile): give it with --token-file FILE"
+            )
+        secret = self._cluster.get("secret", object_names.queries(self._name))
+        return base64.b64decode(secret["data"]["token"]).decode()

@@ -1,0 +1,29 @@
+"""The answer of a job's last epoch, on one machine or beside a job of a cluster.
+
+Does not: know where the last epoch is (audit/committed.py).
+"""
+
+from collections.abc import Sequence
+
+from flamestream.audit.committed import LastCommit
+from flamestream.live.port import Answer
+from flamestream.model.errors import Retryable
+from flamestream.model.graph import Graph
+from flamestream.model.time import Time
+from flamestream.node.queries.committed import NOTHING, states_at
+from flamestream.node.queries.rows import Row
+from flamestream.store.places import store_from
+
+
+def recent(last: LastCommit, at_least: Time) -> LastCommit:
+    """The last epoch. Raises Retryable if its cut is before `at_least`."""
+    if last.cut < at_least:
+        raise Retryable(f"the last epoch is of {last.cut}, before {at_least}: ask again behind the next one")
+    return last
+
+
+def committed_answer(graph: Graph, last: LastCommit, store: str, rows: Sequence[Row]) -> Answer:
+    """The states of rows at the cut of the last epoch, from the job's store. Raises as `states_at`."""
+    if last.index is None:
+        return Answer(last.cut, (NOTHING,) * len(rows), "committed")
+    return Answer(last.cut, tuple(states_at(graph, last.index, store_from(store), rows)), "committed")

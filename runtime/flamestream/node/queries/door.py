@@ -106,6 +106,9 @@ class QueryDoor:
         except Refused as refused:
             again = RETRY if refused.status in (429, 503) else []
             exchange.answer(refused.status, {"error": refused.reason}, again)
+            # or clients that are told to ask again would take the time of all answers, and nobody had one (!)
+            if refused.status == 429:
+                return
         self._spent(began)
 
     def _take(self, request: Request, exchange: Exchange) -> None:

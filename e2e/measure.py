@@ -54,8 +54,8 @@ class Step:
 
 
 STEPS = (
-    Step("start", ("e2e.start", "--times", "2"), 420),
-    Step("start-two", ("e2e.start", "--times", "2", "--high-availability"), 300),
+    Step("start", ("e2e.support.start", "--times", "2"), 420),
+    Step("start-two", ("e2e.support.start", "--times", "2", "--high-availability"), 300),
     Step("kills", ("pytest", "e2e/test_faults.py"), 900),
     Step("two", ("pytest", "e2e/test_high_availability.py"), 900),
     Step("planned", ("pytest", "e2e/test_planned.py", "-k", "one or drained"), 900),

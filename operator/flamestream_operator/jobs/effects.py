@@ -210,7 +210,7 @@ def _launch(
 
 
 def _asked(job: Object, queries: Queries | None, key: str) -> Iterator[do.Action]:
-    """What clients of its states need, or need no more. The Secret stays until the job goes: the right to delete it
+    """Make what clients of its states need, or remove it. The Secret stays until the job goes: the right to delete it
     would be one to delete any."""
     if queries is None:
         yield do.Remove("Service", names.queries(job["metadata"]["name"]))

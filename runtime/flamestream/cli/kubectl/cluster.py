@@ -23,7 +23,7 @@ JOB: Final = f"{GROUP}/job"
 ROLE: Final = f"{GROUP}/role"
 LAUNCH: Final = f"{GROUP}/launch"
 ANSWERS: Final = f"{GROUP}/answers"
-"""Of the pods whose worker takes part."""
+"""Label of the pods whose worker takes part."""
 
 
 _FORWARDING: Final = re.compile(r"Forwarding from 127\.0\.0\.1:(\d+) ")

@@ -33,7 +33,7 @@ PAUSE: Final = 0.5
 _ERRORS: Final[dict[int, type[FlameStreamError]]] = {
     ExitCode.USAGE: ManifestError, ExitCode.UNAVAILABLE: Retryable, ExitCode.CORRUPT: Corrupt,
 }  # fmt: skip
-"""By the exit code of a pod beside the job; any other is a UserError's."""
+"""Errors by the exit code of a pod beside the job; any other is a UserError's."""
 
 TokenFile = Annotated[
     Path | None,
@@ -144,7 +144,7 @@ class JobOfCluster:
         return str((self._job.get("status") or {}).get("identity") or f"{meta['namespace']}.{meta['name']}")
 
     def _pods(self) -> list[str]:
-        """Of the workers that take part."""
+        """Names of the pods whose worker takes part."""
         found = self._cluster.get("pods", "-l", f"{JOB}={self._name},{ANSWERS}=true")["items"]
         return [str(pod["metadata"]["name"]) for pod in found]
 

@@ -1,7 +1,7 @@
 """How long a start takes: from `kubectl apply` to Ready and to the first output, beside Spark's usual way in
 the same minutes.
 
-    python -m e2e.start --times 3 [--demo demo.yaml]        # KUBECONFIG, and the chart installed (e2e/run
+    python -m e2e.support.start --times 3 [--demo demo.yaml]        # KUBECONFIG, and the chart installed (e2e/run
                                                             installs it)
 
 The demo is a Job named spark-demo that starts PySpark in client mode with its own settings and prints "first

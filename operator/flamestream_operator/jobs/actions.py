@@ -103,11 +103,16 @@ class Draw(Action, frozen=True):
     key: str
 
 
-class Remove(Action, frozen=True):
-    """Delete what belongs to the job; anybody else's, or nothing, is fine."""
+class Reach(Action, frozen=True):
+    """Make the objects by which clients reach the job like these: once for each of their forms, and once more behind
+    each launch, which makes them as it needs them and may be given up."""
 
-    kind: str
-    name: str
+    things: tuple[Object, ...]
+    left_over: str
+    """Name of the job's Service that is deleted if it is there; "": none."""
+    launch: int
+    """The newest launch that was seen."""
+    key: str = "aside/reach"
 
 
 class DeletePod(Action, frozen=True):

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
-from flamestream.job.manifest_queries import Queries
+from flamestream.job.manifest import Spec
 from flamestream.job.moments import passed
 from flamestream.job.settings import coordinator_settings
 from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
@@ -75,6 +75,9 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
     yield from _workers(observed, status, desired.plan.workers if desired.plan is not None else 0)
     if desired.plan is not None and desired.plan.spec.queries is not None:
         yield from _answering(observed)
+    running = running_of(observed, status, desired).plan
+    if running is not None and status.run.stage in ("Starting", "Running"):
+        yield _reached(observed, status, running.spec)
 
 
 def _coordination(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
@@ -197,7 +200,10 @@ def _launch(
     if observed.site.network_policies:
         yield do.Ensure(build_network_policy(observed.job, plan.spec), key)
     yield do.Ensure(build_budget(observed.job, plan.workers), key)
-    yield from _asked(observed.job, plan.spec.queries, key)
+    if (queries := plan.spec.queries) is not None:
+        yield do.Ensure(build_query_service(observed.job, queries), key)
+        if queries.token_file is None:
+            yield do.Draw(build_query_token(observed.job), key)
     if plan.spec.application.config_map and desired.app_digest:
         yield do.EnsureCopy(plan.spec.application.config_map, launch.app_config_map, key)
     # before the driver: an executor that is refused later is only seen in its log
@@ -209,15 +215,15 @@ def _launch(
     yield do.Create(build_driver_pod(launch), key)
 
 
-def _asked(job: Object, queries: Queries | None, key: str) -> Iterator[do.Action]:
-    """Make what clients of its states need, or remove it. The Secret stays until the job goes: the right to delete it
-    would be one to delete any."""
-    if queries is None:
-        yield do.Remove("Service", names.queries(job["metadata"]["name"]))
-        return
-    yield do.Ensure(build_query_service(job, queries), key)
-    if queries.token_file is None:
-        yield do.Draw(build_query_token(job), key)
+def _reached(observed: Observed, status: JobResourceStatus, spec: Spec) -> do.Action:
+    """Clients reach the code that runs. A Secret of queries stays until the job goes: the right to delete it would be
+    one to delete any."""
+    things = [build_network_policy(observed.job, spec)] if observed.site.network_policies else []
+    if spec.queries is not None:
+        things.append(build_query_service(observed.job, spec.queries))
+    left_over = names.queries(observed.name) if spec.queries is None else ""
+    newest = max((driver.launch for driver in status.drivers if driver.uid), default=0)
+    return do.Reach(tuple(things), left_over, newest)
 
 
 def _retire(observed: Observed, driver: DriverStatus) -> Iterator[do.Action]:

@@ -6,6 +6,7 @@ Does not: outlive the process.
 from dataclasses import dataclass, field
 
 from flamestream_operator.coordination.hosting import JobToCoordinate
+from flamestream_operator.jobs.actions import Reach
 from flamestream_operator.jobs.observed import Operation, Refusal
 from flamestream_operator.jobs.spec import Specs
 from flamestream_operator.objects.meta import Object
@@ -35,6 +36,8 @@ class Memory:
     absent: set[str] = field(default_factory=set)
     refusals: dict[str, Refusal] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)
+    reached: Reach | None = None
+    """How clients were let in last."""
     retired: set[str] = field(default_factory=set)
     away: dict[str, float] = field(default_factory=dict)
     """Addresses of worker pods that are not connected, and when that was first seen."""

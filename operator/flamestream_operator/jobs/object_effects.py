@@ -31,7 +31,7 @@ class JobObjects:
             do.LookFor: self._look_for, do.Ensure: self._ensure, do.EnsureCopy: self._ensure_copy,
             do.Try: self._try, do.Create: self._create, do.DeletePod: self._delete_pod,
             do.MarkReady: self._mark_ready, do.DeleteSnapshot: self._delete_snapshot,
-            do.DeleteJob: self._delete_job, do.Draw: self._draw, do.Remove: self._remove,
+            do.DeleteJob: self._delete_job, do.Draw: self._draw, do.Reach: self._reach,
             do.MarkAnswers: self._mark_answers,
         }  # fmt: skip
 
@@ -110,10 +110,20 @@ class JobObjects:
     async def _draw(self, key: Key, memory: Memory, job: Object, action: do.Draw) -> bool:
         return await self._create(key, memory, job, do.Create(drawn(action.thing), action.key))
 
-    async def _remove(self, key: Key, memory: Memory, job: Object, action: do.Remove) -> None:
-        there = await self._api.get(action.kind, key[0], action.name)
+    async def _reach(self, key: Key, memory: Memory, job: Object, action: do.Reach) -> None:
+        """A refusal is told, and tried again at the next look: the stream does not wait for it."""
+        if action == memory.reached:
+            return
+        memory.refusals.pop(action.key, None)
+        try:
+            for thing in action.things:
+                await self._ensure(key, memory, job, do.Ensure(thing, action.key))
+        except Stop:
+            return
+        there = await self._api.get("Service", key[0], action.left_over) if action.left_over else None
         if there is not None and is_owned(there, job):
-            await self._api.delete(action.kind, key[0], action.name)
+            await self._api.delete("Service", key[0], action.left_over)
+        memory.reached = action
 
     def _refused(self, memory: Memory, key: str, thing: Object, problem: ApiProblem, what: str = "") -> None:
         """Told to the core under the effect's key; what passes by itself is only tried again."""

@@ -141,6 +141,41 @@ def test_the_service_goes_with_the_port_and_comes_with_it() -> None:
     played(play)
 
 
+def test_it_is_there_again_where_its_end_was_taken_back_before_other_workers_came() -> None:
+    async def play(world: World) -> None:
+        await started(world, queries=OPEN)
+        world.apply(queries=None)
+        for _ in range(40):
+            await world.calm(1)
+            if len(world.pods("driver")) == 2:
+                break
+        assert (len(world.pods("driver")), service(world)) == (2, None)
+        world.apply(queries=OPEN)
+        await world.calm(80)
+        policy = world.kubernetes.things["NetworkPolicy", KEY[0], "job-clients"]["spec"]["ingress"]
+        assert [port["port"] for rule in policy for port in rule.get("ports", ())] == [7070]
+        assert service(world) is not None
+        assert led_to(world) == taking_part(world)
+
+    played(play)
+
+
+def test_a_name_that_is_taken_is_told_and_the_service_made_once_it_is_free() -> None:
+    async def play(world: World) -> None:
+        await started(world, queries=OPEN)
+        uid = world.kubernetes.things["Service", *QUERIES]["metadata"].pop("ownerReferences")
+        world.operators = [OneOperator(world, "successor", len(world.kubernetes.log))]
+        await world.calm()
+        told = world.condition("Degraded")
+        assert (told.status, told.reason, world.status.phase) == ("True", "NameTaken", "Running"), uid
+        world.kubernetes.remove(("Service", *QUERIES))
+        await world.calm(80)
+        assert service(world) is not None
+        assert world.condition("Degraded").status == "False"
+
+    played(play)
+
+
 def test_a_service_of_somebody_else_s_stays() -> None:
     async def play(world: World) -> None:
         meta = {"namespace": QUERIES[0], "name": QUERIES[1]}

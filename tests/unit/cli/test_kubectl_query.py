@@ -105,7 +105,7 @@ def cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("THERE", str(tmp_path / "there"))
-    for name, seconds in (("ONE_WORKER", 0.2), ("PAUSE", 0.01)):
+    for name, seconds in (("ONE_WORKER", 0.2), ("PAUSE", 0.0)):
         monkeypatch.setattr(query, name, seconds)
     return Cluster(tmp_path, Terminal(main, capsys))
 

@@ -6,7 +6,9 @@ Keeps: an answer, or why there is none, within a time. Does not: know the job's 
 
 import base64
 import time
+from contextlib import closing
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -29,7 +31,7 @@ PATIENCE: Final = 20.0
 """Seconds within which a job answers, or the command ends: enough for a recovery."""
 ONE_WORKER: Final = 3.0
 """Seconds that one worker is asked; then another is, for this one may be gone."""
-PAUSE: Final = 0.5
+PAUSE: Final = 0.2
 _ERRORS: Final[dict[int, type[FlameStreamError]]] = {
     ExitCode.USAGE: ManifestError, ExitCode.UNAVAILABLE: Retryable, ExitCode.CORRUPT: Corrupt,
 }  # fmt: skip
@@ -55,7 +57,7 @@ def command(
     ] = "",
     context: Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)] = "",
     json: Json = False,
-) -> None:  # fmt: skip
+) -> None:
     """Show rows of tables, and states of keys by the names that `plan` shows, all as of one time, as JSON has them.
 
     A job that runs is asked at its port (spec.queries); of others, the store of its epochs, in a pod beside the job.
@@ -103,27 +105,27 @@ class JobOfCluster:
                 f'job {self._name!r} has no port for queries: add queries: {{listen: "0.0.0.0:7070"}} to its spec, or '
                 "ask --at committed"
             )
-        token, number, told = self._token(queries), address_of(queries["listen"])[1], ""
+        token, number = self._token(queries), address_of(queries["listen"])[1]
+        told = f"none of its workers takes part: `kubectl flamestream status {self._name}` says why"
         deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            told = told or "none of its workers takes part: `kubectl flamestream status` says why"
-            for pod in self._pods():
+        for turn in count():
+            if pods := self._pods():
                 try:
-                    return self._read_from(pod, number, token, keys, at, at_least)
+                    return self._read_from(pods[turn % len(pods)], number, token, keys, at, at_least)
                 except Retryable as error:
                     told = str(error)
+            if time.monotonic() > deadline:
+                break
             time.sleep(PAUSE)
         raise Retryable(f"job {self._name!r} gives no answer within {PATIENCE:g} s: {told}")
 
     def _read_from(
         self, pod: str, number: int, token: str, keys: list[Key], at: At, at_least: Time
-    ) -> Answer:  # fmt: skip
+    ) -> Answer:
         with self._cluster.forwarded(pod, number) as here:
-            port = HttpPort(f"http://127.0.0.1:{here}/v1/jobs/{self._identity}", token, ONE_WORKER)
-            try:
+            place = f"http://127.0.0.1:{here}/v1/jobs/{self._identity}"
+            with closing(HttpPort(place, token, ONE_WORKER)) as port:
                 return port.read(keys, at, at_least)
-            finally:
-                port.close()
 
     def committed(self, rows: list[str], at_least: int) -> Answer:
         """The states of rows in the last epoch, read in a pod beside the job."""

@@ -1,7 +1,11 @@
 """A job that is asked: its Service leads to the workers that take part, as long as its spec has a port."""
 
 import base64
+from dataclasses import replace
 
+import pytest
+
+from flamestream_operator.coordination.hosting import ConnectedWorker
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.objects.meta import ANSWERS, Object
 from support.operator.operator_world import KEY, OneOperator, World
@@ -30,6 +34,14 @@ def led_to(world: World) -> set[str]:
 
 def service(world: World) -> Object | None:
     return world.kubernetes.things.get(("Service", *QUERIES))
+
+
+def open_ports(world: World) -> list[int]:
+    """Ports of the Service, and those that the job's NetworkPolicy opens."""
+    policy = world.kubernetes.things["NetworkPolicy", KEY[0], "job-clients"]["spec"]["ingress"]
+    opened = [*(service(world) or {"spec": {"ports": []}})["spec"]["ports"]]
+    opened += [port for rule in policy for port in rule.get("ports", ())]
+    return [port["port"] for port in opened]
 
 
 def test_clients_are_led_to_workers_that_take_part_and_not_to_a_standby() -> None:
@@ -73,15 +85,22 @@ def test_a_worker_that_takes_part_no_more_is_left_out() -> None:
     played(play)
 
 
-def test_a_new_leader_that_has_heard_of_nobody_leads_clients_where_they_were_led() -> None:
+@pytest.mark.parametrize("heard", ["of nobody", "of workers, and not yet who takes part"])
+def test_a_new_leader_leads_clients_where_they_were_led(heard: str) -> None:
     async def play(world: World, watched: Watched) -> None:
         await started(world, queries=OPEN, workers=WORKERS)
         before = led_to(world)
         world.operators = [OneOperator(world, "successor", len(world.kubernetes.log))]
         other = Watched(world)
         hosting = world.operators[0].hosting
-        hosting.members = lambda job: ()  # type: ignore[method-assign]
-        await world.calm(1)
+        known = hosting.members
+
+        def members(job: str) -> tuple[ConnectedWorker, ...]:
+            heard_of = () if heard == "of nobody" else known(job)
+            return tuple(replace(each, standby=True) for each in heard_of)
+
+        hosting.members = members  # type: ignore[method-assign]
+        await world.calm(3)
         assert other.kinds(do.MarkAnswers) == []
         assert led_to(world) == before
 
@@ -152,10 +171,27 @@ def test_it_is_there_again_where_its_end_was_taken_back_before_other_workers_cam
         assert (len(world.pods("driver")), service(world)) == (2, None)
         world.apply(queries=OPEN)
         await world.calm(80)
-        policy = world.kubernetes.things["NetworkPolicy", KEY[0], "job-clients"]["spec"]["ingress"]
-        assert [port["port"] for rule in policy for port in rule.get("ports", ())] == [7070]
-        assert service(world) is not None
+        assert open_ports(world) == [7070, 7070]
         assert led_to(world) == taking_part(world)
+
+    played(play)
+
+
+def test_clients_reach_the_code_that_runs_where_other_code_is_given_up_behind_its_launch() -> None:
+    async def play(world: World) -> None:
+        await started(world, queries=OPEN)
+        world.apply(queries={"listen": "0.0.0.0:7071"})
+        world.edit_code("print(2)")
+        for _ in range(40):
+            await world.calm(1)
+            if len(world.pods("driver")) == 2:
+                break
+        assert len(world.pods("driver")) == 2
+        world.apply(queries=OPEN)
+        world.edit_code("print(1)")
+        await world.calm(80)
+        assert world.pods("driver") == ["job-driver-a-1"]
+        assert open_ports(world) == [7070, 7070]
 
     played(play)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
-from flamestream.job import drill_status
+from flamestream.job.drills import status
 from flamestream.job.manifest_parts import ObjectName, Part, Seconds
 from flamestream_operator.api.conditions import Condition
 
@@ -90,7 +90,7 @@ class DrillSpec(Part, frozen=True):
     measures the gap, and is Inconclusive."""
 
 
-class DrillStatus(drill_status.DrillStatus, frozen=True, kw_only=True, rename="camel"):
+class DrillStatus(status.DrillStatus, frozen=True, kw_only=True, rename="camel"):
     """The state of a drill, its faults and its verdict."""
 
     conditions: Annotated[list[Condition], Meta(max_length=4)] = field(default_factory=list)

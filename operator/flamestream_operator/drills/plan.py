@@ -1,13 +1,13 @@
 """A FlameStreamDrill as a plan, and which fault is possible for which target.
 
 Keeps: what is offered by the CRD is what is carried out. Does not: go through the steps
-(flamestream.job.drill), or strike (drills/strikes.py).
+(flamestream.job.drills.drill), or strike (drills/strikes.py).
 """
 
 from typing import Final
 
 from flamestream.connectors import sinks
-from flamestream.job.drill_observed import DrillPlan
+from flamestream.job.drills.observed import DrillPlan
 from flamestream.job.manifest import BATCHES
 from flamestream.job.manifest_rules import why_not_audited
 from flamestream_operator.api.drill import ELSEWHERE, DrillSpec

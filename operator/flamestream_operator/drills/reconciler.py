@@ -1,4 +1,4 @@
-"""The reconciler of FlameStreamDrills: carries out what flamestream.job.drill says.
+"""The reconciler of FlameStreamDrills: carries out what flamestream.job.drills.drill says.
 
 Keeps: the fault is written to the status, as a compare-and-set, before it is made; a drill is finished by
 whoever leads then. A status that cannot be read is never taken for a drill that has not begun. Does not:
@@ -11,9 +11,9 @@ import logging
 import msgspec
 from msgspec.structs import replace
 
-from flamestream.job.drill import step
-from flamestream.job.drill_observed import DrillObserved
-from flamestream.job.drill_status import OVER, AuditResult
+from flamestream.job.drills.drill import step
+from flamestream.job.drills.observed import DrillObserved
+from flamestream.job.drills.status import OVER, AuditResult
 from flamestream.job.manifest_parts import Seconds
 from flamestream.job.moments import moment, written
 from flamestream.model.decoding import DecodeError, from_json

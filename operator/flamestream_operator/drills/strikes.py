@@ -3,7 +3,7 @@ has a successor.
 
 Keeps: only what the drill names is touched, and only the lives that were announced. What cannot be made says
 why; what was made counts when it is seen: a pod's uid gone, a process gone or standing still, the cutter's
-word that the kernel has cut. Does not: decide when (flamestream.job.drill).
+word that the kernel has cut. Does not: decide when (flamestream.job.drills.drill).
 """
 
 import logging
@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from flamestream.job.drill_status import Sight
+from flamestream.job.drills.status import Sight
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator.api.drill import ELSEWHERE, DrillSpec, DrillStatus
 from flamestream_operator.drills.cut import CUT

@@ -13,7 +13,7 @@ from flamestream.audit.committed import LastCommit
 from flamestream.audit.places import PlaceVerdict, first_of, in_words
 from flamestream.audit.recorded import FrontInput
 from flamestream.core.protocol.snapshot import CodeSpan
-from flamestream.job.drill_status import AuditResult
+from flamestream.job.drills.status import AuditResult
 from flamestream.job.validation import CheckedJob
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import START, Time

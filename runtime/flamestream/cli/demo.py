@@ -30,8 +30,8 @@ from flamestream.cli.local_drill import LocalPlace, Role, drilled
 from flamestream.cli.output import errors, say, say_error
 from flamestream.cli.run import run
 from flamestream.connectors import sinks
-from flamestream.job.drill_observed import DrillObserved, DrillPlan
-from flamestream.job.drill_status import DrillStatus
+from flamestream.job.drills.observed import DrillObserved, DrillPlan
+from flamestream.job.drills.status import DrillStatus
 from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.job.manifest import API_VERSION
 from flamestream.job.validation import CheckedJob, checked

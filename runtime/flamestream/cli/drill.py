@@ -1,7 +1,7 @@
 """`flamestream drill`: kills a part of a running job with SIGKILL, watches it come back, and audits what it
 delivered.
 
-Does not: start jobs, decide the verdict (job/drill.py), or look and kill (local_drill.py).
+Does not: start jobs, decide the verdict (job/drills/drill.py), or look and kill (local_drill.py).
 """
 
 from typing import Annotated
@@ -12,7 +12,7 @@ from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
 from flamestream.cli.frame import JobPlace, RunFolderOption
 from flamestream.cli.local_drill import HITS, LocalPlace, Role, drilled
 from flamestream.cli.output import Json, answer, say
-from flamestream.job.drill_observed import DrillPlan
+from flamestream.job.drills.observed import DrillPlan
 from flamestream.job.validation import checked_job
 from flamestream.node.run_folder import find
 

@@ -1,12 +1,12 @@
 """The report of a drill and its exit code, the same for `flamestream drill` and `kubectl flamestream drill`.
 
-Does not: decide the verdict (job/drill.py).
+Does not: decide the verdict (job/drills/drill.py).
 """
 
 from collections.abc import Mapping
 from typing import Final
 
-from flamestream.job.drill_status import DrillStatus, FaultResult, Reason
+from flamestream.job.drills.status import DrillStatus, FaultResult, Reason
 from flamestream.job.exit_codes import ExitCode
 
 CODES: Final[Mapping[Reason, ExitCode]] = {

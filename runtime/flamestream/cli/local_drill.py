@@ -9,7 +9,7 @@ and the loop around it.
     coordinator   its process
 
 Keeps: only processes of this job are killed, by pids that it wrote itself and that are still the same
-processes; one counts as killed when it is gone. Does not: start jobs, or decide anything (job/drill.py).
+processes; one counts as killed when it is gone. Does not: start jobs, or decide anything (job/drills/drill.py).
 """
 
 import enum
@@ -25,9 +25,9 @@ from msgspec.structs import replace
 from flamestream.audit.job_audit import audited_here
 from flamestream.audit.report import result_of
 from flamestream.connectors import sinks
-from flamestream.job.drill import step
-from flamestream.job.drill_observed import DrillObserved, DrillPlan
-from flamestream.job.drill_status import OVER, AuditResult, DrillStatus, FaultResult
+from flamestream.job.drills.drill import step
+from flamestream.job.drills.observed import DrillObserved, DrillPlan
+from flamestream.job.drills.status import OVER, AuditResult, DrillStatus, FaultResult
 from flamestream.job.manifest_rules import why_not_audited
 from flamestream.job.settings import fronts_of
 from flamestream.job.status import JobStatus

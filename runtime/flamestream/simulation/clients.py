@@ -19,7 +19,7 @@ from flamestream.core.dataflow.walk import fits
 from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
 from flamestream.core.protocol.queries import Lookup, Matching, Scan
-from flamestream.core.worker.queries import not_strict
+from flamestream.core.worker.queries.gateway import not_strict
 from flamestream.model import payload as codec
 from flamestream.model.time import START, Time
 from flamestream.simulation.oracle import Follower, Oracle

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from lightkube.core.exceptions import ApiError
 
-from flamestream.job.drill_status import OVER
+from flamestream.job.drills.status import OVER
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.api.drill import ACTIONS, ELSEWHERE, REFUSALS, DrillStatus
 from flamestream_operator.drills.reconciler import DrillReconciler

@@ -8,10 +8,10 @@ from flamestream.core.protocol.events import Queried
 from flamestream.core.protocol.messages import MinimalTime
 from flamestream.core.protocol.queries import Ask, Peek
 from flamestream.core.worker.acker_role import Acker
-from flamestream.core.worker.answers import Answers
-from flamestream.core.worker.looks import Looks
-from flamestream.core.worker.queries import Queries
-from flamestream.core.worker.scans import _Walked
+from flamestream.core.worker.queries.answers import Answers
+from flamestream.core.worker.queries.gateway import Queries
+from flamestream.core.worker.queries.looks import Looks
+from flamestream.core.worker.queries.scans import _Walked
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Time
 from flamestream.simulation.faults import Fault, FaultPlan

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from flamestream.job.drill_status import OVER
+from flamestream.job.drills.status import OVER
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.api.drill import ELSEWHERE, DrillStatus
 from flamestream_operator.drills.reconciler import DrillReconciler

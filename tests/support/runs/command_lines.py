@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from flamestream.cli.local_drill import LocalPlace
-from flamestream.job.drill_observed import DrillPlan
+from flamestream.job.drills.observed import DrillPlan
 from flamestream.job.validation import CheckedJob
 from flamestream.node.run_folder import RunFolder
 

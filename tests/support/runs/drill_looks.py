@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from flamestream.job.drill import (
+from flamestream.job.drills.drill import (
     Step,
     step,
 )
-from flamestream.job.drill_observed import DrillObserved, DrillPlan
-from flamestream.job.drill_status import OVER, AuditResult, DrillStatus
+from flamestream.job.drills.observed import DrillObserved, DrillPlan
+from flamestream.job.drills.status import OVER, AuditResult, DrillStatus
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 
 START = 1000.0

@@ -12,7 +12,7 @@ import pytest
 from flamestream.cli.kubectl import drill
 from flamestream.cli.kubectl.drill import TAKEN_UP_WITHIN, followed
 from flamestream.cli.kubectl.main import main
-from flamestream.job.drill_status import DrillStatus, FaultResult
+from flamestream.job.drills.status import DrillStatus, FaultResult
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import Retryable, UserError
 

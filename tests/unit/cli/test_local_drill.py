@@ -15,8 +15,8 @@ import pytest
 from flamestream.cli import local_drill
 from flamestream.cli.drill_report import CODES, code_of_drill, fault_told, verdict_told
 from flamestream.cli.local_drill import LocalPlace, Role, cannot_audit, drilled
-from flamestream.job.drill_observed import DrillObserved, DrillPlan
-from flamestream.job.drill_status import AuditResult, DrillStatus, FaultResult, Reason
+from flamestream.job.drills.observed import DrillObserved, DrillPlan
+from flamestream.job.drills.status import AuditResult, DrillStatus, FaultResult, Reason
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.status import JobStatus, WorkerFigures
 from flamestream.job.validation import CheckedJob, checked

@@ -16,7 +16,7 @@ from flamestream.audit.report import Report
 from flamestream.audit.topic_history import Written
 from flamestream.cli import bootstrap, drill, history
 from flamestream.cli.main import app, main
-from flamestream.job.drill_status import DrillStatus
+from flamestream.job.drills.status import DrillStatus
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import Job
 from flamestream.model.errors import Bug

@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from flamestream.job.drill import (
+from flamestream.job.drills.drill import (
     AUDIT_WITHIN,
     NOTICED,
     RESULTS_WITHIN,
     Step,
     step,
 )
-from flamestream.job.drill_observed import DrillPlan
-from flamestream.job.drill_status import OVER
+from flamestream.job.drills.observed import DrillPlan
+from flamestream.job.drills.status import OVER
 from flamestream.job.moments import moment
 from support.runs.drill_looks import PAUSE, PLAN, START, World, announced, told
 

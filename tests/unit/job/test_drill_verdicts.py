@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from flamestream.job.drill import (
+from flamestream.job.drills.drill import (
     AUDIT_WITHIN,
     RESULTS_WITHIN,
     SEEN_WITHIN,
     TAKEN_UP_WITHIN,
 )
-from flamestream.job.drill_observed import DrillPlan
-from flamestream.job.drill_status import OVER, AuditResult
+from flamestream.job.drills.observed import DrillPlan
+from flamestream.job.drills.status import OVER, AuditResult
 from support.runs.drill_looks import PAUSE, PLAN, START, World, announced, told
 
 

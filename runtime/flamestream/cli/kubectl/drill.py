@@ -2,7 +2,7 @@
 verdict's exit code.
 
 Keeps: every wait has a bound. A drill that nobody takes up is removed: it would strike whenever somebody
-switches drills on. Does not: decide the verdict (the operator does, by job/drill.py).
+switches drills on. Does not: decide the verdict (the operator does, by job/drills/drill.py).
 """
 
 import time
@@ -16,8 +16,8 @@ from msgspec.structs import replace
 from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
 from flamestream.cli.kubectl.cluster import Cluster, Object
 from flamestream.cli.output import Json, answer, say
-from flamestream.job.drill import AUDIT_WITHIN
-from flamestream.job.drill_status import OVER, DrillStatus, FaultResult, Reason
+from flamestream.job.drills.drill import AUDIT_WITHIN
+from flamestream.job.drills.status import OVER, DrillStatus, FaultResult, Reason
 from flamestream.job.manifest_parts import Seconds
 from flamestream.model.errors import ManifestError, Retryable, UserError
 

@@ -5,7 +5,7 @@
     gateway -- Gather --> all, who walk through their keys -- Gathered --> gateway, before it asks a scan
     gateway -- Peek --> the one owner of all its keys -- Seen --> gateway
 
-Does not: say who sends what when (worker/queries.py, worker/acker_role.py).
+Does not: say who sends what when (worker/queries/).
 """
 
 from typing import Final

@@ -31,7 +31,7 @@ from flamestream.core.protocol.messages import (
 )
 from flamestream.core.protocol.queries import Ask, Prove, Proved
 from flamestream.core.worker.acker import AckTable
-from flamestream.core.worker.looks import Looks
+from flamestream.core.worker.queries.looks import Looks
 from flamestream.model.ids import Epoch, MessageId, WorkerId
 from flamestream.model.time import END, START, FrontId, Time
 

@@ -35,7 +35,7 @@ from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.beginning import NOWHERE, fronts_at, pledging_of, saved_at
 from flamestream.core.worker.credit import Credit
 from flamestream.core.worker.front import Front, JournalledFront, TimedFront
-from flamestream.core.worker.proofs import Proofs
+from flamestream.core.worker.queries.proofs import Proofs
 from flamestream.core.worker.room import MARK_BYTES, READ_AHEAD, RECORDS_A_RUN, Room, runs_of, size_of
 from flamestream.core.worker.sealing import Sealing
 from flamestream.core.worker.silence import Markers

@@ -8,7 +8,7 @@ A time is a text, for it is too great for a number of JavaScript. Clients that k
 application/msgpack`, and get states as they are encoded; and may ask in that way (`content-type`).
 
 Keeps: what goes into answers is a share of this worker's time; a client is answered once, or told why not, within a
-time. Does not: read a state, or know which worker has it (core/worker/queries.py).
+time. Does not: read a state, or know which worker has it (core/worker/queries/gateway.py).
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode

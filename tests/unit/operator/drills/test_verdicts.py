@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.job.drill_status import AuditResult
+from flamestream.job.drills.status import AuditResult
 from flamestream.job.moments import precise
 from flamestream_operator.api.drill import DrillSpec, Fault
 from flamestream_operator.drills.reconciler import DrillReconciler

@@ -7,7 +7,7 @@ Does not: conclude anything from it (drill.py), or look.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from flamestream.job.drill_status import AuditResult, DrillStatus, Sight
+from flamestream.job.drills.status import AuditResult, DrillStatus, Sight
 from flamestream.job.status import JobStatus
 
 

@@ -3,7 +3,7 @@
 First all keys are walked through while the state changes; then, at a look, those that have come since, which are few.
 So what is given is of one cut, and lacks none of its keys.
 
-Keeps: few scans at once, each with as many keys as its answer has. Does not: know when to look (queries.py).
+Keeps: few scans at once, each with as many keys as its answer has. Does not: know when to look (gateway.py).
 """
 
 from collections.abc import Mapping

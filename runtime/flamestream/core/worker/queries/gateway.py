@@ -25,7 +25,7 @@ from flamestream.core.protocol.events import Queried
 from flamestream.core.protocol.messages import PeerMessage
 from flamestream.core.protocol.queries import Ask, Gather, Gathered, Left, Look, Peek, Seen
 from flamestream.core.protocol.settings import WorkerSettings
-from flamestream.core.worker.answers import Answers
+from flamestream.core.worker.queries.answers import Answers
 from flamestream.model.ids import WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time

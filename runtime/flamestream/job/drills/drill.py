@@ -28,8 +28,8 @@ from typing import Final, Literal
 
 from msgspec.structs import replace
 
-from flamestream.job.drill_observed import DrillObserved, gap_since
-from flamestream.job.drill_status import (
+from flamestream.job.drills.observed import DrillObserved, gap_since
+from flamestream.job.drills.status import (
     BROKEN,
     MOST_FAULTS,
     OVER,

@@ -1,4 +1,4 @@
-"""Answers: the states that a worker has of the keys that others ask for (queries.py).
+"""Answers: the states that a worker has of the keys that others ask for (gateway.py).
 
 Keeps: an answer is of minimal time here, in one piece. Does not: decide when to look: the acker does, or a gateway
 that has heard of the time before.
@@ -10,7 +10,7 @@ from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.parts import States
 from flamestream.core.protocol.messages import PeerMessage
 from flamestream.core.protocol.queries import MOST_BYTES, Gather, Gathered, Left, Look, Lookup, Peek, Seen
-from flamestream.core.worker.scans import Scans
+from flamestream.core.worker.queries.scans import Scans
 from flamestream.model import payload as codec
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.time import START, Time

@@ -9,7 +9,7 @@ from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Parts
 from flamestream.core.protocol.queries import MOST_BYTES, Matching, Scan
 from flamestream.core.protocol.settings import WorkerSettings
-from flamestream.core.worker.scans import AT_ONCE, MOST_SCANS, Scans
+from flamestream.core.worker.queries.scans import AT_ONCE, MOST_SCANS, Scans
 from flamestream.model.graph import Graph
 from flamestream.model.ids import WorkerId
 from flamestream.model.kernel import kernel

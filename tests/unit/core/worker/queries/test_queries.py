@@ -22,7 +22,7 @@ from flamestream.core.protocol.queries import (
     Seen,
 )
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
-from flamestream.core.worker.queries import MOST_OPEN, Queries, not_strict
+from flamestream.core.worker.queries.gateway import MOST_OPEN, Queries, not_strict
 from flamestream.model.ids import LayoutVersion, Slot, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.payload import encode

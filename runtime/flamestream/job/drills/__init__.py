@@ -1,0 +1,1 @@
+"""Drills: faults on purpose, what was seen of them, and what is told."""

@@ -101,9 +101,10 @@ class Alone:
     """One worker whose outside answers at once. With an index it begins with those chains."""
 
     def __init__(
-        self, graph: fs.Graph, parts: Parts, index: SnapshotIndex | None = None, chains: Sequence[Chain] = ()
-    ) -> None:
-        settings = WorkerSettings("core", SLOTS, (FrontSettings(FRONT, SourceName("docs"), timed=False),))
+        self, graph: fs.Graph, parts: Parts, index: SnapshotIndex | None = None, chains: Sequence[Chain] = (),
+        source: str = "docs",
+    ) -> None:  # fmt: skip
+        settings = WorkerSettings("core", SLOTS, (FrontSettings(FRONT, SourceName(source), timed=False),))
         self.worker = Worker(ME, graph.validated(), settings, parts)
         self.items = 0
         self._answers: list[events.Event] = []

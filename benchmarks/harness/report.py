@@ -33,6 +33,7 @@ from harness.results import (
 from harness.tables.attacks import attacks_table
 from harness.tables.autoscaling import autoscaling_table
 from harness.tables.balance import balance_table
+from harness.tables.bank import bank_table
 from harness.tables.calls import calls_table
 from harness.tables.first_touch import first_touch_table
 from harness.tables.guarantees import guarantees_table
@@ -232,7 +233,7 @@ def zookeeper_table(rows: list[Row]) -> str:
 TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     DOCS / "explanation" / "performance.md": {
         "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table,
-        "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table, "calls": calls_table,
+        "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table, "calls": calls_table, "bank": bank_table,
         "productions": productions_table, "upgrades": upgrades_table, "autoscaling": autoscaling_table,
         "first_touch": first_touch_table, "balance": balance_table,
     },

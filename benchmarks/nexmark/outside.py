@@ -106,17 +106,20 @@ class Producer:
         """Number of the next event that leaves whole."""
         return bisect_right(self._ends, self._byte)
 
-    def serve(self, phases: list[Phase], hang_up: float, say: Callable[[str], None] = said) -> None:
-        """Every phase, then nothing more until SIGTERM. `hang_up` seconds into the last one the connection
-        breaks; 0: never. `say` is told where it is."""
+    def serve(
+        self, phases: list[Phase], hang_up: float, say: Callable[[str], None] = said,
+        pause: float = PAUSE, recovers: float = RECOVERS,
+    ) -> None:  # fmt: skip
+        """Every phase, with pauses between and a longer one behind, then nothing more until SIGTERM. `hang_up` seconds
+        into the last one the connection breaks; 0: never. `say` is told where it is."""
         while self._peer is None:
             self._turn(0, TICK)
         for phase in phases:
             say(f"phase {phase.name}")
             breaks = time.monotonic() + hang_up if hang_up and phase is phases[-1] else float("inf")
             self.past.append(self._paced(phase, breaks) if phase.rate or phase.share else self._full(phase))
-            self._until(time.monotonic() + PAUSE, self.past[-1].end)
-        self._until(time.monotonic() + RECOVERS, self.past[-1].end)
+            self._until(time.monotonic() + pause, self.past[-1].end)
+        self._until(time.monotonic() + recovers, self.past[-1].end)
         say("done")
         self._until(float("inf"), self.past[-1].end)
 
@@ -138,7 +141,8 @@ class Producer:
         )
 
     def _paced(self, phase: Phase, breaks: float) -> Past:
-        first, rate = self.past[-1].end, phase.rate or phase.share * self.past[0].rate
+        first = self.past[-1].end if self.past else 0
+        rate = phase.rate or phase.share * self.past[0].rate
         count = max(0, min(int(phase.seconds * rate), phase.most, len(self._ends) - first))
         past = Past(phase.name, first, count, time.monotonic() + TICK, rate)
         while (now := time.monotonic()) < past.due(past.end):
@@ -274,6 +278,8 @@ def main() -> None:
         default=0.0,
         help="seconds into the last phase at which the connection breaks; 0: never",
     )
+    parser.add_argument("--pause", type=float, default=PAUSE, help="seconds between phases")
+    parser.add_argument("--recovers", type=float, default=RECOVERS, help="seconds more behind the last one")
     parser.add_argument("--report", type=Path, required=True)
     options = parser.parse_args()
     if options.role == "consumer":
@@ -283,7 +289,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _stop)
     print("ready", flush=True)
     with contextlib.suppress(Stopped):
-        producer.serve([Phase(**phase) for phase in json.loads(options.phases)], options.hang_up)
+        phases = [Phase(**phase) for phase in json.loads(options.phases)]
+        producer.serve(phases, options.hang_up, pause=options.pause, recovers=options.recovers)
     options.report.write_text(json.dumps([asdict(past) for past in producer.past]))
 
 

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -143,12 +144,13 @@ def _run(
     breaks = ["--hang-up", str(STRIKE_AFTER)] if side.form == "lines" else []
     given = ["--events", str(events), "--phases", json.dumps([asdict(phase) for phase in todo]), *breaks]
     with contextlib.ExitStack() as stack:
-        consumer = stack.enter_context(_outside("consumer", side.form, sink, folder / "received"))
-        producer = stack.enter_context(_outside("producer", side.form, source, folder / "sent", *given))
+        consumer = stack.enter_context(outside("consumer", side.form, sink, folder / "received"))
+        producer = stack.enter_context(outside("producer", side.form, source, folder / "sent", *given))
         running = start(side.between(query, source, sink, folder), folder)
         stack.callback(stop, running)
         strikes = side.form == "wire" and todo[-1].name == "failure"
-        _await(producer, running, folder / "run" if strikes else None, todo)
+        seconds = STARTED_WITHIN + sum(phase.seconds + PAUSE for phase in todo)
+        await_end(producer, running, seconds, partial(_strike, folder / "run") if strikes else _nothing)
         stop(running)
         for process in (producer, consumer):
             process.terminate()
@@ -157,20 +159,30 @@ def _run(
     return pasts, msgspec.msgpack.decode((folder / "received").read_bytes(), type=Received)
 
 
-def _await(
-    producer: "subprocess.Popen[bytes]", running: Running, struck: Path | None, todo: list[Phase]
+def await_end(
+    producer: "subprocess.Popen[bytes]", running: Running, seconds: float, begins: Callable[[str], None]
 ) -> None:
-    """Until all phases are over. `struck`: the run folder of a job whose worker is killed in the last one."""
+    """Until all phases are over; `begins` is told the name of each when it does. Raises Failed, also if that takes
+    longer."""
     assert producer.stdout is not None
-    deadline = time.monotonic() + STARTED_WITHIN + sum(phase.seconds + PAUSE for phase in todo)
+    deadline = time.monotonic() + seconds
     watch = threading.Thread(target=_break_off, args=(producer, running, deadline), daemon=True)
     watch.start()
     for line in iter(producer.stdout.readline, b"done\n"):
         if not line:
             raise Failed(f"the system ended or came to no end:\n{running.tail()}")
-        if struck and line.split() == [b"phase", todo[-1].name.encode()]:
-            time.sleep(STRIKE_AFTER)
-            os.kill(json.loads(next((struck / "workers").glob("*.json")).read_text())["pid"], signal.SIGKILL)
+        begins(line.decode().removeprefix("phase ").strip())
+
+
+def _nothing(_phase: str) -> None:
+    return
+
+
+def _strike(run_folder: Path, phase: str) -> None:
+    """In the phase of the failure, kill the job's worker."""
+    if phase == "failure":
+        time.sleep(STRIKE_AFTER)
+        os.kill(json.loads(next((run_folder / "workers").glob("*.json")).read_text())["pid"], signal.SIGKILL)
 
 
 def _break_off(producer: "subprocess.Popen[bytes]", running: Running, deadline: float) -> None:
@@ -184,13 +196,14 @@ def _break_off(producer: "subprocess.Popen[bytes]", running: Running, deadline: 
 
 
 @contextlib.contextmanager
-def _outside(
-    role: str, form: str, port: int, report: Path, *more: str
+def outside(
+    role: str, form: str, port: int | str, report: Path, *more: str, module: str = "nexmark.outside"
 ) -> "Iterator[subprocess.Popen[bytes]]":
+    """A producer or a consumer while the block runs. Raises Failed if it does not start."""
     command = [
         sys.executable,
         "-m",
-        "nexmark.outside",
+        module,
         role,
         "--form",
         form,

@@ -48,6 +48,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "benchmarks.md: python benchmarks instructions # count, beside benchmarks/re": (LINES, "minutes, and perf's counters"),
     "benchmarks.md: make bench BENCH_ARGS=nexmark # all of it: some 40 minutes m": (LINES, "minutes"),
     "benchmarks.md: make bench BENCH_ARGS=rtm # all of it: some 30 minutes make ": (LINES, "minutes"),
+    "benchmarks.md: python benchmarks bank # all of it: some 20 minutes python b": (LINES, "minutes"),
     "changing-code.md: kubectl create configmap app --from-file=sums.py --dry-run=c": (LINES, "needs a cluster: e2e/test_upgrades.py"),
     "changing-code.md: flamestream run sums.yaml --drain # Ctrl-C drains flamestrea": (LINES, "a stop: test_changed_code.py"),
     "changing-code.md: kubectl patch fsj sums --type merge -p '{\"spec\": {\"handOver\"": (LINES, "needs a cluster: e2e/test_hand_over.py"),

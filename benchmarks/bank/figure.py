@@ -17,6 +17,7 @@ cache and plain loops in the same run; and what else a transaction may meet.
     consistency    the same with every changed row as a result, through kills: TPC-C's conditions
     snapshot       CPU time of a changed row
     gap            how long no outcome comes when a worker is killed, with a standby and without
+    queries        how long an answer takes, how many come, and what that does to transfers
     parts          CPU time of a transfer in a worker without sockets: with the kernel, and without
 
 Each part takes less than three minutes. Every outcome of ours is compared with a serial loop's; peers are checked by
@@ -28,6 +29,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from harness.drive import noise, where
+from harness.job import free_port
 from harness.report import CACHE
 from harness.rows import parser_of, tell
 from harness.tables.bank import bank_table
@@ -35,6 +37,7 @@ from nexmark.outside import Phase
 from systems.base import Failed, NotHere
 
 from bank import alone
+from bank.asking import Clients
 from bank.judge import inconsistent, mirrored
 from bank.runs import Ran, Settings, loop, ours, ran
 from bank.servers import postgres_transfers, redis_transfers
@@ -191,8 +194,28 @@ def gap() -> Measured:
         yield name, judged(run, phase) | {"gaps_ms": gaps}
 
 
+def queries() -> Measured:
+    """Clients that ask for accounts, beside few transfers and many; and these with nobody who asks."""
+    busy = at(20_000.0, 8.0)
+    yield "nobody", judged(job("uniform", ONE, busy), busy)
+    for how in ("strict", "stale"):
+        for count, pause in ((1, 0.005), (16, 0.0)):
+            told = dict[str, Any]()
+            for phase in (at(100.0, 8.0), busy):
+                told |= _asked(Clients(how, count, pause), phase)
+            yield f"{count} {how}", told
+
+
+def _asked(clients: Clients, phase: Phase) -> dict[str, Any]:
+    """A phase while they ask."""
+    its, port = WORKLOADS["uniform"], free_port()
+    asking = lambda name: clients.start(port, 6.0) if name == phase.name else None  # noqa: E731
+    run = ran(its, [WARM_UP, phase], ours(its, replace(ONE, port=port)), beside=asking)
+    return judged(run, phase) | {f"asked, {phase.name}": clients.told()}
+
+
 ALL: Final = (
-    rate, latency, idle, epochs, hot, keys, aborts, orders, business, consistency, snapshot, parts, gap,
+    rate, latency, idle, epochs, hot, keys, aborts, orders, business, consistency, snapshot, parts, gap, queries,
 )  # fmt: skip
 PARTS: Final[dict[str, Callable[[], Measured]]] = {part.__name__: part for part in ALL}
 

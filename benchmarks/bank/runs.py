@@ -55,6 +55,8 @@ class Settings:
     standby: int = 0
     interval: str = "1s"
     guarantee: str = "exactly-once"
+    port: int = 0
+    """Where it can be asked; 0: nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,11 @@ def ours(workload: Workload, settings: Settings) -> Callable[[int, Sequence[int]
             "workers": {"replicas": settings.workers, "standby": settings.standby},
             "checkpoint": {"interval": settings.interval, "store": str(folder / "store")},
         }
+        if settings.port:
+            spec["queries"] = {
+                "listen": f"127.0.0.1:{settings.port}",
+                "share": 1.0,
+            }  # else they are held back
         if settings.guarantee != "none":
             spec["journal"] = {"folder": str(folder / "journal")}
         path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
@@ -149,9 +156,10 @@ def loop(workload: Workload) -> Callable[[int, Sequence[int], Path], Command]:
 
 def ran(
     workload: Workload, phases: Sequence[Phase], command: Callable[[int, Sequence[int], Path], Command],
-    *, form: str = "wire", kills: Sequence[float] = (),
+    *, form: str = "wire", kills: Sequence[float] = (), beside: Callable[[str], None] = lambda phase: None,
 ) -> Ran:  # fmt: skip
-    """Run it. `kills`: seconds into the last phase at which a worker is killed. Raises Failed."""
+    """Run it. `kills`: seconds into the last phase at which a worker is killed; `beside` is told of each phase as it
+    begins. Raises Failed."""
     file = lines_file(workload, sum(phase.most for phase in phases))
     struck = list[float]()
     with (
@@ -171,6 +179,7 @@ def ran(
         stack.callback(stop, running)
 
         def begins(phase: str) -> None:
+            beside(phase)
             if kills and phase == phases[-1].name:
                 threading.Thread(target=_strike, args=(folder / "run", kills, struck), daemon=True).start()
 

@@ -132,6 +132,30 @@ def _epochs(cases: Cases) -> list[Line]:
     return lines
 
 
+def _queries(cases: Cases) -> list[Line]:
+    asked = {
+        "1 strict, 100/s": "2 / 6 ms",
+        "1 strict, 20000/s": "4 / 12 ms",
+        "16 strict, 100/s": "10,000 a second",
+    }
+    lines = list[Line]()
+    for case in cases:
+        for phase in ("100/s", "20000/s"):
+            if not (rates := _values(cases, case, f"asked, {phase}", "per_s")):
+                continue
+            took = (
+                _spread(_values(cases, case, f"asked, {phase}", name), ".1f") for name in ("p50_ms", "p99_ms")
+            )
+            what = f"{case} clients beside {phase}: an answer's p50 / p99; answers a second"
+            lines.append(
+                (what, f"{' / '.join(took)} ms; {_spread(rates)}", asked.get(f"{case}, {phase}", "-"))
+            )
+    return lines + [
+        (f"transfers at 20,000/s, {case} ask: mean / p99", _ms(cases, case, "20000/s", "mean", "p99"), "-")
+        for case in cases
+    ]
+
+
 def _rates(what: str, phase: str, asked: str, base: str = "") -> Callable[[Cases], list[Line]]:
     """Outcomes a second of each case, beside those of a first one."""
 
@@ -213,6 +237,7 @@ _LINES: Final[dict[str, Callable[[Cases], list[Line]]]] = {
     "snapshot": _snapshot,
     "parts": _parts,
     "gap": _gap,
+    "queries": _queries,
 }
 
 

@@ -54,6 +54,7 @@ STATUS: Final = replace(
     wanted=2,
     workers=[replace(TICKLESS_STATUS.workers[0], busy=0.5)],
 )
+WATCHED: Final = replace(STATUS, before="c0de0", watched=True)
 BEGUN: Final = Begun({"docs": "history/"}, 9 << 12)
 REFUSED: Final = "this job began with a history that was not written down"
 LINEAGE: Final = Lineage("0a" * 16, "/runs/words", "words")
@@ -93,7 +94,10 @@ def _read_lineage(folder: Path) -> Lineage | None:
 
 RUNS: Final = (
     Format(
-        "run-folder", _write_run, _read_run, ((TICKLESS, TICKLESS_STATUS, PROCESS), (INFO, STATUS, PROCESS))
+        "run-folder",
+        _write_run,
+        _read_run,
+        ((TICKLESS, TICKLESS_STATUS, PROCESS), (INFO, STATUS, PROCESS), (INFO, WATCHED, PROCESS)),
     ),
     Format(
         "bootstrap", lambda folder, noted: RunFolder(folder).write(MARK, noted), _read_begun, (REFUSED, BEGUN)

@@ -72,9 +72,9 @@ def check_command(words: list[str]) -> None:
             for target in (word for word in rest if "=" not in word):
                 assert re.search(rf"^{target}:", makefile, re.MULTILINE), f"make has no target {target}"
         case ["python", "benchmarks", name, *_]:
-            assert (
-                name in ("report", "suite") or (REPOSITORY / "benchmarks" / "figures" / f"{name}.py").exists()
-            ), f"there is no figure {name}"
+            files = (f"figures/{name}.py", f"{name}/figure.py")
+            there = any((REPOSITORY / "benchmarks" / file).exists() for file in files)
+            assert there or name in ("report", "suite"), f"there is no figure {name}"
         case ["pytest" | "python", *rest]:
             for file in (word for word in rest if "/" in word and not word.startswith("-")):
                 assert (REPOSITORY / file).exists(), f"{file} is not there"

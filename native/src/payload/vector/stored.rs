@@ -1,6 +1,6 @@
 //! Stored Vectors: a full state, and the deltas of appends behind it.
 //!
-//! Does not: know other deltas, which Python reads; or write any (state/reduce/rows.rs).
+//! Does not: know other deltas, which Python reads; or write any (state/accumulators/rows.rs).
 
 use crate::payload::decoding::Reader;
 use crate::payload::encoding::Unsupported;

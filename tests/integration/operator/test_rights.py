@@ -45,11 +45,6 @@ HELD: dict[Right, str] = {
     ): "a Role is given by who holds its rules: Spark removes executors at once",
     ("", "pods/exec", "create"): "Kubernetes from 1.35 on asks for it where get was enough",
     ("", "endpoints/restricted", "create"): "asked for by some distributions",
-    (
-        "networking.k8s.io",
-        "networkpolicies",
-        "patch",
-    ): "a job's policy is mended when its ports change, at a launch",
     ("authentication.k8s.io", "tokenreviews", "create"): "asked when somebody reads /metrics",
     ("authorization.k8s.io", "subjectaccessreviews", "create"): "the same",
     ("flamestream.dev", "flamestreamdrills", "get"): "what there is now, behind a write that came too late",

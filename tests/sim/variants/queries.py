@@ -124,7 +124,7 @@ VARIANTS = [
     BrokenVariant(
         "the end of a query told in the next attempt",
         patch(Queries, end=_told_to_all),
-        asking(Fault.WORKER_CRASH),
+        asking(Fault.WORKER_CRASH, asks_every=200),
     ),
     BrokenVariant(
         "scans without the keys that came since",

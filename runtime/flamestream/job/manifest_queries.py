@@ -25,7 +25,7 @@ class Queries(Part, frozen=True):
     ] = field(default_factory=list)
     """The names of the tables and states that may be asked for; left out: all."""
     share: Annotated[float, Meta(gt=0, le=1)] = 0.25
-    """The part of a worker's time, about, that may go into answers: clients above that get 429."""
+    """The part of a worker's time, about, that may go into answers: clients above that wait."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for an address that is none."""

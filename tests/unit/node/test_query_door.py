@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import flamestream as fs
@@ -10,10 +11,21 @@ from flamestream.core.protocol.events import Queried
 from flamestream.job.manifest_queries import Queries
 from flamestream.model.time import Time
 from flamestream.net.http_exchange import Request
-from flamestream.node.queries.door import CONNECTION_US, QueryDoor
+from flamestream.node.queries.door import CONNECTION_US, PATIENCE, QueryDoor
 
 BODY = json.dumps({"read": [["seen", "a"]]}).encode()
 ASK = Request("POST", "/v1/jobs/j/query", "", {}, BODY)
+
+
+@dataclass
+class Due:
+    """A call that is due later."""
+
+    at: float
+    call: Callable[[], None] | None
+
+    def cancel(self) -> None:
+        self.call = None
 
 
 class Reactor:
@@ -21,12 +33,23 @@ class Reactor:
 
     def __init__(self) -> None:
         self.time = 0
+        self.due: list[Due] = []
 
     def instant(self) -> int:
         return self.time
 
-    def later(self, seconds: float, call: Callable[[], None]) -> None:
-        pass
+    def later(self, seconds: float, call: Callable[[], None]) -> Due:
+        self.due.append(made := Due(self.time + seconds * 1e6, call))
+        return made
+
+    def go_on(self, microseconds: int) -> None:
+        self.time += microseconds
+        due, self.due = [each for each in self.due if each.call is not None], []
+        for each in due:
+            if each.at > self.time:
+                self.due.append(each)
+            elif each.call is not None:
+                each.call()
 
 
 class Client:
@@ -45,36 +68,48 @@ class World:
     def __init__(self, share: float) -> None:
         graph = fs.Graph("g")
         graph.source("in").reduce(name="seen", key=str, combine=fs.count()).sink("out")
-        self.reactor, self.asked = Reactor(), list[Queried]()
+        self.reactor, self.clients = Reactor(), list[Client]()
         settings, reactor = Queries("h:1", share=share), self.reactor
-        self.door = QueryDoor(graph, "j", 16, settings, None, reactor, self.asked.append)  # type: ignore[arg-type]
+        self.door = QueryDoor(graph, "j", 16, settings, None, reactor, self._asked)  # type: ignore[arg-type]
 
-    def ask(self) -> tuple[int, Any]:
-        """Status and headers of the answer."""
-        client, before = Client(), len(self.asked)
-        self.door._came(ASK, client)  # type: ignore[arg-type]
-        for query in self.asked[before:]:
-            self.door.told(Answered(query.number, Time(1), [None]))
-        (answer,) = client.answers
-        return answer
+    def _asked(self, event: Any) -> None:
+        if isinstance(event, Queried):
+            self.reactor.later(0, lambda: self.door.told(Answered(event.number, Time(1), [None])))
+
+    def ask(self) -> Client:
+        self.clients.append(Client())
+        self.door._came(ASK, self.clients[-1])  # type: ignore[arg-type]
+        return self.clients[-1]
+
+    @property
+    def answered(self) -> int:
+        return sum(client.answers == [(200, {})] for client in self.clients)
 
 
-def test_who_asks_without_end_has_the_share_of_the_worker_s_time() -> None:
+def test_clients_that_ask_without_end_have_the_share_of_the_worker_s_time() -> None:
     """A request is worth at least what its connection costs."""
     for share in (0.1, 0.5):
-        world, answered = World(share), 0
+        world = World(share)
+        asking = [world.ask() for _ in range(16)]
         for _ in range(20_000):
-            world.reactor.time += 50
-            answered += world.ask()[0] == 200
-        assert 0.9 * share < answered * CONNECTION_US / world.reactor.time < 1.1 * share
+            world.reactor.go_on(50)
+            asking = [client if not client.answers else world.ask() for client in asking]
+        assert 0.9 * share < world.answered * CONNECTION_US / world.reactor.time < 1.1 * share
 
 
-def test_who_is_above_it_is_told_to_ask_again_and_the_worker_hears_nothing_of_it() -> None:
+def test_who_is_above_it_waits_and_is_answered_in_turn() -> None:
     world = World(0.25)
-    while (answer := world.ask())[0] == 200:
-        pass
-    before = len(world.asked)
-    assert answer == (429, {"retry-after": "1"})
-    assert (world.ask()[0], len(world.asked)) == (429, before)
-    world.reactor.time += 1_000_000
-    assert world.ask()[0] == 200
+    first, second = world.ask(), world.ask()
+    world.reactor.go_on(10)
+    assert (len(first.answers), second.answers) == (1, [])
+    world.reactor.go_on(1_000_000)
+    world.reactor.go_on(1)
+    assert second.answers == [(200, {})]
+
+
+def test_who_has_waited_for_too_long_is_told_to_ask_again() -> None:
+    world = World(0.25)
+    world.ask()
+    waits = world.ask()
+    world.reactor.go_on(int(PATIENCE * 1e6) + 1)
+    assert waits.answers == [(429, {"retry-after": "1"})]

@@ -12,6 +12,7 @@ time. Does not: read a state, or know which worker has it (core/worker/queries/g
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -77,6 +78,9 @@ class QueryDoor:
         self._server = HttpServer(
             reactor, address_of(settings.listen), self._came, body=MOST_BODY, token=token, shared=True
         )
+        self._waiting: deque[tuple[Request, Exchange, int]] = deque()
+        """Requests that there is no time for yet, each of another connection, with when they came."""
+        self._timer: Timer | None = None
         self._open: dict[int, _Open] = {}
         self._number = 0
         self._left, self._since = 0.0, reactor.instant()
@@ -100,22 +104,32 @@ class QueryDoor:
     # --- questions ------------------------------------------------------------------------------------------
 
     def _came(self, request: Request, exchange: Exchange) -> None:
-        began = self._reactor.instant()
-        try:
-            self._take(request, exchange)
-        except Refused as refused:
-            again = RETRY if refused.status in (429, 503) else []
-            exchange.answer(refused.status, {"error": refused.reason}, again)
-            # or clients that are told to ask again would take the time of all answers, and nobody had one (!)
-            if refused.status == 429:
+        # (!) Who is above the share waits: to be told so, and to ask again, would cost as much as an answer.
+        self._waiting.append((request, exchange, self._reactor.instant()))
+        if self._timer is None:
+            self._turn()
+
+    def _turn(self) -> None:
+        """Take what waits, as long as there is time for it."""
+        self._timer = None
+        while self._waiting:
+            if (seconds := self._rests()) > 0:
+                self._timer = self._reactor.later(seconds, self._turn)
                 return
-        self._spent(began)
+            request, exchange, since = self._waiting.popleft()
+            began = self._reactor.instant()
+            try:
+                if began - since > PATIENCE * 1e6:
+                    raise Refused(429, f"answers have had {self._settings.share:.0%} of this worker's time")
+                self._take(request, exchange)
+            except Refused as refused:
+                again = RETRY if refused.status in (429, 503) else []
+                exchange.answer(refused.status, {"error": refused.reason}, again)
+            self._spent(began)
 
     def _take(self, request: Request, exchange: Exchange) -> None:
         if not request.path.startswith(self._base):
             raise Refused(404, f"there is only {self._base}")
-        if self._has_spent_all():
-            raise Refused(429, f"answers have had {self._settings.share:.0%} of this worker's time")
         path = request.path[len(self._base) :].split("/")
         match request.method, path:
             case "GET", ["tables", name, key]:
@@ -231,12 +245,13 @@ class QueryDoor:
 
     # --- the share ------------------------------------------------------------------------------------------
 
-    def _has_spent_all(self) -> bool:
+    def _rests(self) -> float:
+        """The seconds until there is time for an answer."""
         now, share = self._reactor.instant(), self._settings.share
         # at most a tenth of a second's worth is saved up
         self._left = min(self._left + (now - self._since) * share, 100_000 * share)
         self._since = now
-        return self._left < 0
+        return max(0.0, -self._left / share / 1e6)
 
     def _spent(self, began: int) -> None:
         self._left -= self._reactor.instant() - began + CONNECTION_US // 2

@@ -27,7 +27,7 @@ def _to_each_owner(self: Queries, number: int, open_: Any) -> None:
         _send(self, number, open_)
         return
     open_.missing = {self._owners[lookup.slot] for lookup in query.lookups}
-    for owner in list(open_.missing):
+    for owner in sorted(open_.missing):
         self._tell(owner, Peek(number, query.at_least, list(query.lookups)))
 
 

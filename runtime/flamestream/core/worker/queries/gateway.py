@@ -130,7 +130,7 @@ class Queries:
         self._early.pop(number, None)
         query = self._open.pop(number, None)
         if query is not None and query.query.scan is not None and query.missing:
-            for owner in set(self._owners):
+            for owner in sorted(set(self._owners)):
                 self._tell(owner, Left(number))
 
     def _refuse(self, number: int, reason: str, *, again: bool = True) -> None:
@@ -154,14 +154,14 @@ class Queries:
         query = open_.query
         if query.scan is not None:
             open_.missing = set(self._owners)
-            for owner in list(open_.missing):
+            for owner in sorted(open_.missing):
                 self._tell(owner, Gather(number, query.scan))
             return
         open_.missing = {self._owners[lookup.slot] for lookup in query.lookups}
         if query.strict or len(open_.missing) > 1:
             self._tell(self._acker, Ask(number, list(query.lookups), query.strict))
         else:
-            for owner in list(open_.missing):
+            for owner in sorted(open_.missing):
                 self._tell(owner, Peek(number, query.at_least, list(query.lookups)))
 
     def take(self, peer: WorkerId, message: FromPeer) -> None:

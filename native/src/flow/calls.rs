@@ -223,18 +223,19 @@ impl Flow {
         Ok(())
     }
 
-    /// Rows of the next `count` buckets between two cuts: `row(operation, slot, key, epoch, is it full,
-    /// state)`, or None for one that has not changed.
+    /// Rows of the next `count` buckets between two cuts, or None for one that has not changed: `row` makes each of
+    /// `(number, slot, key, epoch, is it full, state)`.
     fn rows<'py>(
         &mut self,
         operation: usize,
         count: usize,
+        number: u64,
         epoch: u64,
         committed: &[u8],
         cut: &[u8],
         row: &Bound<'py, PyAny>,
     ) -> PyResult<Vec<Option<Bound<'py, PyAny>>>> {
-        self.changed_rows(operation, count, epoch, &floor_of(committed)?, &floor_of(cut)?, row)
+        self.changed_rows(operation, count, (number, epoch), &floor_of(committed)?, &floor_of(cut)?, row)
     }
 
     fn begin_trimming(&mut self, operation: usize) -> PyResult<usize> {

@@ -33,7 +33,7 @@ impl Flow {
         &mut self,
         operation: usize,
         count: usize,
-        epoch: u64,
+        (number, epoch): (u64, u64),
         committed: &Floor,
         cut: &Floor,
         row: &Bound<'py, PyAny>,
@@ -53,7 +53,7 @@ impl Flow {
             };
             rows.push(match made {
                 Some(Changed { slot, key, full, state }) => {
-                    Some(row.call1((operation, slot, key, epoch, full, state))?)
+                    Some(row.call1(((number, slot, key, epoch, full, state),))?)
                 }
                 None => None,
             });

@@ -52,7 +52,7 @@ def run() -> Report:
 
 
 def _snapshot(flow: Flow) -> Row:
-    [row] = [row for row in flow.grouping.rows(Epoch(1), Time(CUT)) if row is not None]
+    [row] = [row for row in flow.grouping.rows(0, Epoch(1), Time(CUT)) if row is not None]
     return row
 
 

@@ -79,7 +79,7 @@ class _Core:
 
     def snapshot(self) -> list[Row]:
         """The rows of an epoch that is cut behind the last letter."""
-        return [row for row in self._grouping.rows(Epoch(1), self.cut) if row is not None]
+        return [row for row in self._grouping.rows(0, Epoch(1), self.cut) if row is not None]
 
     @property
     def state(self) -> str:

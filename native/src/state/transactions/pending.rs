@@ -5,8 +5,8 @@
 //! Does not: know what a transaction does (mod.rs), or which values a row has (accumulators/).
 
 use crate::meta::Meta;
+use hashbrown::HashMap;
 use smallvec::SmallVec;
-use std::collections::HashMap;
 
 /// The canonical encoding of a row: the name of its table and its key there.
 pub type RowKey = SmallVec<[u8; 32]>;

@@ -88,7 +88,7 @@ class Accumulators(KeyedState[Accumulation]):
     def is_empty(self, bucket: Accumulation) -> bool:
         return not bucket.entries
 
-    def row(self, bucket: Accumulation, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
+    def row(self, bucket: Accumulation, number: int, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
         before, newest = (
             bisect_left(bucket.entries, committed, key=META) - 1,
             bisect_left(bucket.entries, cut, key=META) - 1,
@@ -106,7 +106,7 @@ class Accumulators(KeyedState[Accumulation]):
         # If this epoch aborts these are wrong, which does no harm: with a committed state they only bound its
         # chain.
         bucket.full, bucket.chain = (len(state), 0) if whole else (full, bucket.chain + len(state))
-        return Row(self.operation, bucket.slot, bucket.key, epoch, whole, state)
+        return Row(number, bucket.slot, bucket.key, epoch, whole, state)
 
     def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
         # Below every item; behind which one it stood is not stored, and nobody asks.

@@ -112,7 +112,7 @@ class Grouping(KeyedState[Window]):
     def is_empty(self, bucket: Window) -> bool:
         return not bucket.metas
 
-    def row(self, bucket: Window, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
+    def row(self, bucket: Window, number: int, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
         end, need = bisect_left(bucket.metas, cut), self._window - 1
         # a window of one item needs nothing from below the cut, so such a grouping has no rows
         if end == bisect_left(bucket.metas, committed) or not need:
@@ -127,7 +127,7 @@ class Grouping(KeyedState[Window]):
             )
         )
         # always whole: it is no longer than a window, so there are no chains to be bounded
-        return Row(self.operation, bucket.slot, bucket.key, epoch, True, state)
+        return Row(number, bucket.slot, bucket.key, epoch, True, state)
 
     def restore(self, bucket: Window, states: Sequence[bytes]) -> None:
         for meta, payload in self._reading.items(tuple(states)):

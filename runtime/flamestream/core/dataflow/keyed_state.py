@@ -78,7 +78,7 @@ class KeyedState(ABC, Generic[B]):
         """Nothing is left in it."""
 
     @abstractmethod
-    def row(self, bucket: B, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
+    def row(self, bucket: B, number: int, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
         """A row of what changed between two cuts; None if nothing did."""
 
     @abstractmethod
@@ -100,12 +100,13 @@ class KeyedState(ABC, Generic[B]):
             self._dirty.append(found)
         return found
 
-    def rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
-        """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
+    def rows(self, number: int, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
+        """Rows of what changed since the committed cut, a bucket a step (None: nothing after all). `number`: the one
+        that snapshots have for the operation."""
         committed, announced = floor(self._cuts.committed), floor(cut)
         # A copy: what becomes dirty between two slices is above the cut, and has no row to give.
         for some in _batches(list(self._dirty)):
-            yield from [self.row(bucket, epoch, committed, announced) for bucket in some]
+            yield from [self.row(bucket, number, epoch, committed, announced) for bucket in some]
 
     def committed(self, cut: Time) -> Iterator[None]:
         """Epoch's cut `cut` is committed: forget what only older cuts needed, a bucket a step."""

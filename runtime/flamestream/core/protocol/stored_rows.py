@@ -5,7 +5,7 @@ Keeps: a row counts if the snapshot's index lists its number, and the row is not
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -136,12 +136,6 @@ def _marked(chain: Chain, of: Operation, older: Sequence[OlderMark]) -> Chain:
     ):  # what a change stands behind says its version
         return chain
     return chain._replace(states=older_rows(chain.states, version, shapes=shapes))
-
-
-def numbered(number: int, rows: Iterable[Row | None]) -> Iterator[Row | None]:
-    """Rows of one vertex, with its number."""
-    for row in rows:
-        yield None if row is None else Row(number, *row[1:])
 
 
 def _joined(newer: list[Chain], older: list[Chain]) -> list[Chain]:

@@ -25,7 +25,7 @@ from flamestream.core.protocol.events import Uploaded, UploadFailed
 from flamestream.core.protocol.messages import Refused
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef
-from flamestream.core.protocol.stored_rows import Numbers, numbered
+from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time
@@ -156,4 +156,4 @@ class EpochWork:
 
     def _rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         for vertex, state in self._states.items():
-            yield from numbered(self._numbers.of_states[vertex], state.rows(epoch, cut))
+            yield from state.rows(self._numbers.of_states[vertex], epoch, cut)

@@ -184,7 +184,7 @@ def test_rows_of_several_epochs_restore_the_state_at_the_last_cut(kind: str) -> 
         if n % 10 == 9:
             cuts.advance(Time(n - 2))
             cuts.announce(Epoch(n), Time(n - 2))
-            rows += [row for row in operation.rows(Epoch(n), Time(n - 2)) if row is not None]
+            rows += [row for row in operation.rows(1, Epoch(n), Time(n - 2)) if row is not None]
             cuts.commit(Time(n - 2))
             for _ in operation.committed(Time(n - 2)):
                 pass
@@ -202,12 +202,12 @@ def test_only_changed_buckets_have_rows() -> None:
     operation.insert(b"b", SLOT, _at(2), "b")
     cuts.advance(Time(3))
     cuts.announce(Epoch(1), Time(3))
-    assert {row.key for row in operation.rows(Epoch(1), Time(3)) if row} == {b"a", b"b"}
+    assert {row.key for row in operation.rows(1, Epoch(1), Time(3)) if row} == {b"a", b"b"}
     cuts.commit(Time(3))
     list(operation.committed(Time(3)))
     operation.insert(b"b", SLOT, _at(5), "b")
     cuts.advance(Time(9))
-    assert {row.key for row in operation.rows(Epoch(2), Time(9)) if row} == {b"b"}
+    assert {row.key for row in operation.rows(1, Epoch(2), Time(9)) if row} == {b"b"}
 
 
 def test_a_growing_accumulator_costs_a_delta_and_not_itself() -> None:
@@ -221,7 +221,7 @@ def test_a_growing_accumulator_costs_a_delta_and_not_itself() -> None:
         if n % 100 == 99:
             cuts.advance(Time(n + 1))
             cuts.announce(Epoch(n), Time(n + 1))
-            sizes += [len(row.state) for row in operation.rows(Epoch(n), Time(n + 1)) if row]
+            sizes += [len(row.state) for row in operation.rows(1, Epoch(n), Time(n + 1)) if row]
             cuts.commit(Time(n + 1))
             list(operation.committed(Time(n + 1)))
     full = len(codec.encode(operation.state_at(b"k", cuts.committed)))

@@ -195,7 +195,7 @@ def test_a_row_that_a_batch_has_kept_with_the_others_is_stored_in_full_until_an_
     state.load([Chain(state.operation, Slot(0), ALL, Epoch(0), True, (kept,))])
     life.records(1, [("a", 1)])
     for epoch in (Epoch(2), Epoch(3)):  # the first is never committed
-        rows = [row for row in state.rows(epoch, life.worker.cuts.minimal) if row is not None]
+        rows = [row for row in state.rows(1, epoch, life.worker.cuts.minimal) if row is not None]
         assert [row.full for row in rows if codec.decode(row.key)[0] == "owners"] == [True]
 
 

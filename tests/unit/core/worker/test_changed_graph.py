@@ -1,24 +1,25 @@
 """A changed graph goes on from the snapshot that another one has left: each operation with the state of its
 name, wherever it stands now."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 import flamestream as fs
+from flamestream.core.dataflow.keyed_state import KeyedState
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Parts
+from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.stored_rows import Numbers
-from flamestream.core.worker import epoch_work
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
-from flamestream.model.ids import SinkName, Slot
+from flamestream.model.ids import Epoch, SinkName, Slot
 from flamestream.model.kernel import kernel
 from flamestream.model.slot import slot_of
 from flamestream.model.stream import Stream
-from flamestream.model.time import front_of
+from flamestream.model.time import Time, front_of
 from flamestream.reference import Walk
 from support.core.core_cluster import CoreCluster
 from support.core.core_outcome import Item
@@ -234,11 +235,18 @@ def test_output_that_waits_for_its_commit_is_its_sinks_wherever_that_stands() ->
     assert cluster.delivered() == before != {}
 
 
+def _rows_by_place(state: KeyedState[Any], number: int, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
+    return _rows(state, state.operation, epoch, cut)
+
+
+_rows = KeyedState.rows
+
+
 def test_state_written_before_operations_had_names_is_found_by_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """And by name from the next commit on, whatever the graph is then."""
     before = both()
     with monkeypatch.context() as older:
-        older.setattr(epoch_work, "numbered", lambda number, rows: rows)  # they have their vertices
+        older.setattr(KeyedState, "rows", _rows_by_place)
         cluster = begun(before)
     assert all(row.operation < len(before.vertices) for rows in cluster.segments.values() for row in rows)
     assert cluster.index is not None
@@ -253,7 +261,7 @@ def test_state_written_before_operations_had_names_is_found_by_place(monkeypatch
 
 def test_state_matched_by_place_is_another_operations(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken variant: what the tests above are able to see."""
-    monkeypatch.setattr(epoch_work, "numbered", lambda number, rows: rows)
+    monkeypatch.setattr(KeyedState, "rows", _rows_by_place)
     monkeypatch.setattr(Numbers, "known", lambda numbers, index: Numbers.of_all(numbers))
     before = both()
     with pytest.raises(AssertionError):

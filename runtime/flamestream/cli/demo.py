@@ -116,8 +116,9 @@ class _Killer(threading.Thread):
         self.status = DrillStatus()
 
     def run(self) -> None:
-        # A job that does not begin writes no status: then the main thread ends.
-        while self._folder.status() is None and threading.main_thread().is_alive():
+        # A job that does not begin writes no status: then the main thread ends. Its coordinator may write that before
+        # its launcher says who runs.
+        while not self._begun() and threading.main_thread().is_alive():
             time.sleep(POLL)
         plan = DrillPlan(
             job=self._job.job.name,
@@ -129,6 +130,9 @@ class _Killer(threading.Thread):
         )
         with _HalfWay(self._job, self._folder, self._documents) as place:
             self.status = drilled(place, plan, lambda fault: say(f"  {fault_told(fault)}"))
+
+    def _begun(self) -> bool:
+        return self._folder.info() is not None and self._folder.status() is not None
 
 
 class _HalfWay(LocalPlace):

@@ -23,10 +23,10 @@ from flamestream.connectors import sources
 from flamestream.connectors.kit.spec import address_of
 from flamestream.connectors.sources import SourceTraits
 from flamestream.job import py_files
-from flamestream.job.fixed import as_written, changed
 from flamestream.job.located import Document
 from flamestream.job.manifest import Job, Spec, job_of
 from flamestream.job.manifest_rules import UNJOURNALLED, ZOOKEEPER
+from flamestream.job.settings import as_written, changed
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.admission import admit

@@ -7,8 +7,8 @@ say where a process finds what it needs (node/worker_config.py).
 """
 
 import sys
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from flamestream.connectors.sources import SourceTraits
@@ -127,3 +127,37 @@ def coordinator_settings(spec: Spec, job: str, sources: Iterable[SourceTraits]) 
     )  # fmt: skip
     # One worker has all slots (core/worker/batch_worker.py), and its epochs last as long as batches do.
     return replace(settings, workers=1, epoch_timeout_us=BATCH) if spec.batches else settings
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """Fields that a stream which runs on cannot change: its sinks and journals were written under them. As a
+    manifest says them, or as workers were told: only those of one kind can be compared. Sources and sinks that come
+    with other code are no change; which may go is said elsewhere (core/protocol/inventory.py)."""
+
+    guarantee: object
+    slots: int
+    store: str
+    journal: object
+    on_error: object
+    sources: Mapping[str, object]
+    sinks: Mapping[str, object]
+
+
+def as_written(spec: Spec) -> Fixed:
+    """Those that a manifest says."""
+    return Fixed(
+        spec.guarantee, spec.workers.slots, spec.checkpoint.store, spec.journal, spec.on_error, spec.sources, spec.sinks
+    )  # fmt: skip
+
+
+def changed(runs: Fixed, wanted: Fixed) -> str:
+    """The first field of the manifest that is another than that of the stream that runs; "" if there is none."""
+    pairs = [
+        ("guarantee", runs.guarantee, wanted.guarantee), ("workers.slots", runs.slots, wanted.slots),
+        ("checkpoint.store", runs.store, wanted.store), ("journal", runs.journal, wanted.journal),
+        ("onError", runs.on_error, wanted.on_error),
+    ]  # fmt: skip
+    for kind, old, new in (("sources", runs.sources, wanted.sources), ("sinks", runs.sinks, wanted.sinks)):
+        pairs += [(f"{kind}.{name}", old[name], its) for name, its in new.items() if name in old]
+    return next((f"spec.{field}" for field, one, other in pairs if one != other), "")

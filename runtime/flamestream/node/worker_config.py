@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import msgspec
 
-from flamestream.job.fixed import Fixed
 from flamestream.job.journal_of import journal_of
 from flamestream.job.manifest import STRONG
-from flamestream.job.settings import worker_settings
+from flamestream.job.settings import Fixed, worker_settings
 from flamestream.job.validation import CheckedJob
 from flamestream.model.ids import WorkerId
 from flamestream.node.worker_process import WorkerProcessConfig

@@ -25,9 +25,8 @@ from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.protocol.changes import changes, way_back
 from flamestream.core.protocol.inventory import leaving, misfit
 from flamestream.job.exit_codes import ExitCode
-from flamestream.job.fixed import changed
 from flamestream.job.manifest_cluster import Upgrade
-from flamestream.job.settings import dropped, inventory, local_coordinator
+from flamestream.job.settings import changed, dropped, inventory, local_coordinator
 from flamestream.job.status import JobStatus
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private, read_config

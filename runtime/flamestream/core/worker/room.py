@@ -8,15 +8,28 @@ pass takes seconds seems lost. So as much enters as is done in `PASS_US`, by wha
 >>> room.left
 500
 
+In a pause nothing enters: while the epoch is taken behind which slots move. Whatever enters above its cut is
+computed again, by whoever has its slots then, and until that is done no result leaves. What has entered goes
+through to consumers, and the cut comes behind it: the next attempt has nothing to replay.
+
+>>> pause = Pause(limit=100)
+>>> pause.begin(Epoch(4), Instant(1_000)); pause.lasts(Instant(1_050)), pause.news(), pause.news()
+(True, 4, None)
+>>> pause.decided(Epoch(4)); pause.lasts(Instant(1_060))
+False
+
 Keeps: of whatever comes at once, no run but that of a single payload is more than a pass has room for; one run
-enters in each pass, whatever it takes. Does not: read a clock (worker_host.py), or count what is under way
-(credit.py).
+enters in each pass, whatever it takes, but in a pause. That lasts no longer than its limit, whoever should have
+ended it; where it ends too early, the epoch is like any other. Does not: read a clock (worker_host.py), or count
+what is under way (credit.py).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from flamestream.model import payload as codec
+from flamestream.model.ids import Epoch
+from flamestream.model.time import Instant
 
 READ_AHEAD: Final = 4
 """Journalled runs that are asked for at once."""
@@ -67,6 +80,41 @@ class Room:
         """Begin the second half of a pass: where time is short what was left in the first one is all."""
         if self.size == PASS_BYTES:
             self.left = self.size
+
+
+class Pause:
+    """The pause of one worker in one attempt, if it makes one."""
+
+    def __init__(self, limit: int) -> None:
+        """`limit`: microseconds."""
+        self._limit = limit
+        self._epoch: Epoch | None = None
+        self._since = Instant(0)
+        self._told = True
+        self._decided = Epoch(0)
+
+    def begin(self, epoch: Epoch, now: Instant) -> None:
+        """Let nothing enter until `epoch` is decided."""
+        # a word that comes behind the end of its epoch: nobody would end this one
+        if epoch > self._decided:
+            self._epoch, self._since, self._told = epoch, now, False
+
+    def decided(self, epoch: Epoch) -> None:
+        """`epoch`, and any before it, is committed or aborted."""
+        self._decided = max(self._decided, epoch)
+        if self._epoch is not None and self._epoch <= epoch:
+            self._epoch = None
+
+    def lasts(self, now: Instant) -> bool:
+        """Whether nothing may enter."""
+        if self._epoch is not None and now - self._since >= self._limit:
+            self.decided(self._epoch)
+        return self._epoch is not None
+
+    def news(self) -> Epoch | None:
+        """The epoch whose pause has begun since the last call."""
+        told, self._told = self._told, True
+        return None if told else self._epoch
 
 
 def size_of(run: Iterable[object]) -> int:

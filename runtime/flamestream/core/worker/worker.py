@@ -37,10 +37,9 @@ from flamestream.core.worker.counters import Counters
 from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.front import offset_in
 from flamestream.core.worker.fronts import Fronts
-from flamestream.core.worker.pause import Pause
 from flamestream.core.worker.queries.gateway import Queries
 from flamestream.core.worker.rejoin import Rejoin
-from flamestream.core.worker.room import Room
+from flamestream.core.worker.room import Pause, Room
 from flamestream.model.entrances import Entrances
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.event_time import Stamped

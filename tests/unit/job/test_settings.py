@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.job.fixed import Fixed, changed
+from flamestream.job.settings import Fixed, changed
 
 RUNS: Any = Fixed(
     "exactly-once", 256, "s3://a", {"folder": "j"}, "fail", {"docs": {"files": "a"}}, {"out": {"files": "o"}}

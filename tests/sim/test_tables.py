@@ -23,7 +23,7 @@ def test_so_they_are_with_an_index_that_they_keep() -> None:
     for seed in range(25):
         job = bank_job(Random(seed))
         assert job.graph.ledger is not None
-        accounts = Table[str, int](job.graph.ledger, "accounts")
+        accounts: Table[str, int] = Table(job.graph.ledger, "accounts")
         tens = accounts.index("by_tens", key=lambda balance: min(balance // 10, 5))
         tens.changes().map(lambda write: (str(write.key), repr(write.after))).sink("tens", key=key_of)
         delivered += simulate(seed, job=job).delivered

@@ -18,7 +18,7 @@ KEPT = ("exactly-once", "strong-productions", "exactly-once-2pc", "at-least-once
 """Guarantees under which what was shown once stays."""
 
 
-@pytest.mark.parametrize("first", chunks(0, 200, 25, at_push=75))
+@pytest.mark.parametrize("first", chunks(0, 200, 25, at_push=25))
 @pytest.mark.parametrize("guarantee", KEPT)
 def test_answers_are_of_one_cut_and_strict_ones_lack_nothing_whatever_crashes(
     guarantee: str, first: int

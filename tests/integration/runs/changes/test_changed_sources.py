@@ -73,7 +73,7 @@ def produced(records: list[bytes]) -> str:
 
 
 def test_sources_come_before_between_and_behind_others(scratch: Scratch) -> None:
-    drawn = "{name}: {{generator: {{count: 3000, rate: 1000}}}}"
+    drawn = "{name}: {{generator: {{count: 3000, rate: 500}}}}"
     left, right = drawn.format(name="left"), drawn.format(name="right")
     decode = "lambda word: str(word) if str(word)[0].isalpha() else 'n'"
     graph_of(scratch, {"left": left, "right": right}, decode=decode)

@@ -5,15 +5,14 @@ Does not: speak with a worker (port.py).
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Final
 
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
-from flamestream.connectors.kit.spec import address_of, secret_of
+from flamestream.connectors.kit.spec import secret_of
 from flamestream.core.dataflow.walk import fits
 from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
 from flamestream.live.committed import committed_answer, recent
-from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted
+from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted, dialled
 from flamestream.live.watch import Watch
 from flamestream.model.errors import ManifestError
 from flamestream.model.time import Time
@@ -21,8 +20,6 @@ from flamestream.node.queries.committed import every_state
 from flamestream.node.queries.rows import Kept
 from flamestream.node.run_folder import RunFolder
 from flamestream.store.places import store_from
-
-EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class KnownJob:
@@ -91,8 +88,7 @@ def _port_of(manifest: Manifest, token: str | None, timeout: float) -> HttpPort 
     queries = manifest.queries
     if queries is None:
         return None
-    host, port = address_of(queries.listen)
-    host = EVERYWHERE.get(host, host)
+    host, port = dialled(queries.listen)
     if token is None and queries.token_file is not None:
         token = secret_of(queries.token_file, "spec.queries.tokenFile")
     place = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1/jobs/{manifest.identity}"

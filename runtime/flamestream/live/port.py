@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta
 
+from flamestream.connectors.kit.spec import address_of
 from flamestream.model.decoding import DecodeError, from_json, json_decoder, msgpack_decoder
 from flamestream.model.errors import FlameStreamError, ManifestError, Retryable, UserError
 from flamestream.model.payloads.codec import decode, encode
@@ -30,6 +31,7 @@ T = TypeVar("T")
 At = Literal["strict", "stale", "committed"]
 Key = tuple[str, Hashable]
 """The name of a table, or of an operation's state, and a key."""
+EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 PAUSE: Final = 0.05
 """Seconds until a client asks again that was told to."""
 _AGAIN: Final = (0, HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE)
@@ -79,6 +81,12 @@ def answer_in(data: bytes, at: At) -> Answer:
     """The answer that was written, with states as JSON has them. Raises DecodeError."""
     told = _told(data)
     return Answer(Time(int(told.time)), tuple(row.get("state", NOTHING) for row in told.rows), at)
+
+
+def dialled(listen: str) -> tuple[str, int]:
+    """Where a port of this machine is reached that listens so."""
+    host, port = address_of(listen)
+    return EVERYWHERE.get(host, host), port
 
 
 class Port(Protocol):

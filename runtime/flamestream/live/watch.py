@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.connectors.http.connector import EventsSpec
-from flamestream.connectors.kit.spec import address_of
 from flamestream.connectors.sinks import settings_of
 from flamestream.job.manifest import Job as Manifest
+from flamestream.live.port import dialled
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import ManifestError, Retryable
 from flamestream.model.graph import Graph
@@ -46,7 +46,7 @@ class Watch:
     def __init__(self, manifest: Manifest, graph: Graph, table: str, timeout: float) -> None:
         """Raises ManifestError if they go to none."""
         spec = _sink_of(manifest, graph, table)
-        self._host, self._port = address_of(spec.listen)
+        self._host, self._port = dialled(spec.listen)
         self._url, self._timeout = spec.url, timeout
 
     def changes(self, key: Any, after: str) -> Iterator[Change]:

@@ -14,7 +14,7 @@ time. Does not: read a state, or know which worker has it (core/worker/queries/g
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 from urllib.parse import unquote
@@ -55,8 +55,9 @@ class _Open:
     name: str
     """The name whose keys they are, in a scan."""
     answer: Callable[["_Open", Answered], None]
-    timer: Timer | None = None
-    began: int = field(default=0)
+    seconds: float
+    """So long it may wait for its answer."""
+    timer: Timer
 
 
 class QueryDoor:
@@ -99,6 +100,7 @@ class QueryDoor:
         """Let the port go."""
         for number in list(self._open):
             self._refuse(number, 503, "this worker takes part no more")
+        self._waiting.clear()  # their connections are closed with the port
         self._server.close()
 
     # --- questions ------------------------------------------------------------------------------------------
@@ -166,8 +168,9 @@ class QueryDoor:
         else:
             rows = [self._row(name, key) for name, key in asked.read]
         lookups = [lookup_of(self._graph.vertices[row.vertex], row.encoded, self._slots) for row in rows]
-        late = self._reactor.later(PATIENCE if scan is None else SCANS, partial(self._late, number))
-        self._open[number] = _Open(exchange, rows, asked.scan, answer, late)
+        seconds = PATIENCE if scan is None else SCANS
+        late = self._reactor.later(seconds, partial(self._late, number))
+        self._open[number] = _Open(exchange, rows, asked.scan, answer, seconds, late)
         self._post(Queried(number, lookups, strict, at_least, scan))
 
     def _scan(self, asked: Asked) -> Scan:
@@ -229,9 +232,9 @@ class QueryDoor:
 
     def _late(self, number: int) -> None:
         self._post(QueryLeft(number))
-        self._refuse(
-            number, 504, f"no answer within {PATIENCE:g} s: the job recovers, or at_least is not reached"
-        )
+        if (open_ := self._open.get(number)) is not None:
+            why = "the job recovers, or at_least is not reached"
+            self._refuse(number, 504, f"no answer within {open_.seconds:g} s: {why}")
 
     def _refuse(self, number: int, status: int, reason: str) -> None:
         if (open_ := self._done(number)) is not None:
@@ -239,7 +242,7 @@ class QueryDoor:
 
     def _done(self, number: int) -> _Open | None:
         found = self._open.pop(number, None)
-        if found is not None and found.timer is not None:
+        if found is not None:
             found.timer.cancel()
         return found
 

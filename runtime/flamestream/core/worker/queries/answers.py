@@ -10,8 +10,7 @@ from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.parts import States
 from flamestream.core.protocol.messages import PeerMessage
 from flamestream.core.protocol.queries import MOST_BYTES, Gather, Gathered, Left, Look, Lookup, Peek, Seen
-from flamestream.core.worker.queries.scans import Scans
-from flamestream.model import payload as codec
+from flamestream.core.worker.queries.scans import Scans, state_of
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.time import START, Time
 
@@ -86,7 +85,8 @@ class Answers:
         size = 0
         for lookup in lookups:
             if self._has(lookup.slot):
-                states.append(state := self._state(lookup))
+                state = state_of(self._states[lookup.vertex], lookup.key, self._cuts.minimal)
+                states.append(state)
                 size += 0 if state is None else len(state)
                 if size > MOST_BYTES:
                     much = f"the states are more than {MOST_BYTES >> 20} MiB: ask for fewer keys at once"
@@ -96,9 +96,3 @@ class Answers:
 
     def _has(self, slot: Slot) -> bool:
         return self._owners[slot] == self._me
-
-    def _state(self, lookup: Lookup) -> bytes | None:
-        try:
-            return codec.encode(self._states[lookup.vertex].state_at(lookup.key, self._cuts.minimal))
-        except KeyError:
-            return None

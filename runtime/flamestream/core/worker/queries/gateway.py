@@ -8,8 +8,8 @@ made, and nothing else.
     else     if one worker has all the keys, T is its own minimal time: one hop, and maybe a little older
 
 A gateway waits until it knows that what the client wants will be in the answer, so nobody else waits for long. After a
-recovery minimal time begins at a cut, below what an earlier answer may have shown; so a strict
-query waits until it is above the bound, which is above every run that ever entered a journal.
+recovery minimal time begins at a cut, below what an earlier answer may have shown; so a strict query waits until it is
+above the bound, which is above every run that ever entered a journal.
 
 Keeps: bounded queries at a gateway; an answer is of one attempt, or there is none. Does not: know who asks, decode
 what it gives, or read a state (answers.py).

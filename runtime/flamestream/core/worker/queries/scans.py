@@ -23,6 +23,14 @@ Name = tuple[WorkerId, int]
 """A gateway, and the number that a query has there."""
 
 
+def state_of(states: States, key: bytes, minimal: Time) -> bytes | None:
+    """The state of a key at minimal time, encoded; None: it has none."""
+    try:
+        return codec.encode(states.state_at(key, minimal))
+    except KeyError:
+        return None
+
+
 class _Walked:
     """A scan, and what was found for it."""
 
@@ -51,9 +59,7 @@ class _Walked:
             pass
         keys, states, size = list[bytes](), list[bytes | None](), 0
         for key in self._found:
-            try:
-                state = codec.encode(self._states.state_at(key, minimal))
-            except KeyError:
+            if (state := state_of(self._states, key, minimal)) is None:
                 continue  # it came later
             size += len(state) + len(key)
             if size > MOST_BYTES:

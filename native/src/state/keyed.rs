@@ -286,7 +286,11 @@ mod tests {
         assert_eq!((some.collect::<Vec<_>>(), end, left), (vec![b"d".as_slice()], 4, false));
         table.walked(false);
         put(&mut table, b"e", 7);
-        assert_eq!(table.walk(0, 3, &all).0.collect::<Vec<_>>(), vec![b"e".as_slice()], "free places serve again");
+        assert_eq!(
+            table.walk(0, 3, &all).0.collect::<Vec<_>>(),
+            vec![b"e".as_slice()],
+            "free places serve again"
+        );
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::flow::outlook::outlooks;
 use crate::flow::passes::ALL;
 use crate::flow::rounds::Rounds;
 use crate::flow::snapshots::{floor_of, floors};
-use crate::flow::states::{with_table, State};
+use crate::flow::states::{ledger_of, with_table, State};
 use crate::flow::Flow;
 use crate::meta::Meta;
 use crate::python::reference::Tools;
@@ -47,6 +47,7 @@ impl Flow {
             last_pass: vertices.iter().map(|vertex| vertex.pass).max().unwrap_or(0),
             later: Vec::new(),
             vertices,
+            ledger: ledger_of(&states),
             states,
             tools: Tools { make_error },
             error_type,

@@ -19,14 +19,20 @@ impl Flow {
         payload: Bound<'_, PyAny>,
         tombstone: bool,
     ) -> PyResult<()> {
+        if self.ledger == Some(vertex) {
+            self.look_again(payload.py(), Some(&meta))?;
+        }
+        let cause = self.cause;
         let changes = match self.states.get_mut(&vertex).expect("keyed vertices have state") {
             State::Grouping(state) if tombstone => state.remove(key, slot, &meta, &payload)?,
             State::Grouping(state) => state.insert(&self.cuts, key, slot, &meta, &payload)?,
             State::Folded(_) => return Err(PyAssertionError::new_err("a folded reduce takes rows")),
             State::Shards(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Shards(state) => state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)?,
-            State::Transactions(state) if tombstone => state.remove(&self.cuts, slot, &meta, &payload)?,
-            State::Transactions(state) => state.insert(&self.cuts, slot, &meta, &payload)?,
+            State::Transactions(state) if tombstone => {
+                state.remove(&self.cuts, slot, &meta, &payload, cause)?
+            }
+            State::Transactions(state) => state.insert(&self.cuts, slot, &meta, &payload, cause)?,
             State::Reduce(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Reduce(state) => {
                 match state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)? {
@@ -39,6 +45,30 @@ impl Flow {
             self.tell_late(vertex, &changes)?;
         }
         self.all_changed(vertex, changes)
+    }
+
+    /// Look again at all transactions that wait, below `limit` if it is given. Were there any?
+    pub(super) fn look_again(&mut self, py: Python<'_>, limit: Option<&Meta>) -> PyResult<bool> {
+        let Some(vertex) = self.ledger else { return Ok(false) };
+        let (cause, mut entered) = (self.cause, None);
+        loop {
+            let State::Transactions(state) = self.states.get_mut(&vertex).expect("a ledger has state") else {
+                return Err(PyAssertionError::new_err("a ledger's state is transactions"));
+            };
+            if !state.waits(limit) {
+                break;
+            }
+            let slot = state.slot;
+            entered = entered.or_else(|| Some(self.meter.enter(slot, &[])));
+            let (cause, changes) = state.look(py, &self.cuts)?;
+            // (!) Under the cause of what has changed below, which is not above it: that of the item at hand may be.
+            self.cause = cause;
+            self.all_changed(vertex, changes)?;
+        }
+        self.cause = cause;
+        let looked = entered.is_some();
+        entered.into_iter().for_each(|before| self.meter.leave(before));
+        Ok(looked)
     }
 
     /// How many results are items that came too late, of an item or mark and of its tombstone alike.

@@ -63,6 +63,8 @@ pub struct Flow {
     last_pass: u8,
     later: Vec<Step>,
     states: HashMap<usize, State>,
+    /// The vertex that decides transactions.
+    ledger: Option<usize>,
     tools: Tools,
     error_type: Py<PyAny>,
     /// `Output.located(vertex, meta, error, at_door) -> error`.

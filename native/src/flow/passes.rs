@@ -158,7 +158,7 @@ impl Flow {
                 }
             }
         }
-        Ok(())
+        self.settle(py)
     }
 
     /// The step behind a door that an item comes to in this pass: it stands there now, or is sent. One that

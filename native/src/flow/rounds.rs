@@ -55,9 +55,9 @@ impl Flow {
         Ok(())
     }
 
-    /// Everything that goes round.
+    /// Everything that goes round, and transactions that wait.
     pub(super) fn settle(&mut self, py: Python<'_>) -> PyResult<()> {
-        if !self.rounds.around.is_empty() {
+        while !self.rounds.around.is_empty() || self.look_again(py, None)? {
             while !self.rounds.around.is_empty() {
                 self.go_round(py)?;
             }

@@ -17,6 +17,7 @@ use crate::state::transactions::{Decider, Functions, Tables, Transactions, View}
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
+use std::collections::HashMap;
 
 pub enum State {
     Grouping(Grouping),
@@ -54,6 +55,11 @@ macro_rules! with_table {
     };
 }
 pub(super) use with_table;
+
+/// The vertex that decides transactions.
+pub(super) fn ledger_of(states: &HashMap<usize, State>) -> Option<usize> {
+    states.iter().find_map(|(vertex, state)| matches!(state, State::Transactions(_)).then_some(*vertex))
+}
 
 pub(super) fn grouping_of(number: usize, described: &Bound<'_, PyDict>) -> PyResult<State> {
     let window = required(described, "window")?.extract(described.py())?;

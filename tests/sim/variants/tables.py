@@ -5,10 +5,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from flamestream.core.dataflow.accumulators import Accumulators
+from flamestream.core.dataflow.dataflow import Dataflow
 from flamestream.core.dataflow.transactions import Transaction, Transactions
+from flamestream.model.meta import Meta
+from flamestream.simulation.faults import Fault
 from flamestream.simulation.jobs.bank import bank_job
 from sim.variants.states import LOST_WORKERS
-from sim.variants.variant import BrokenVariant, patch
+from sim.variants.variant import BrokenVariant, directed, patch
 
 
 def _nobody(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
@@ -25,13 +28,29 @@ def _up_to_writers(self: Transactions, key: bytes, one: Transaction) -> Iterable
     return [other for other in _above(self, key, one) if key not in other.wrote]
 
 
-def _with_an_abort_forgotten(self: Transactions, one: Transaction, now: Any, slot: Any) -> Any:
+def _with_an_abort_forgotten(self: Transactions, one: Transaction, now: Any) -> Any:
     """Who was aborted is not looked at again."""
-    dirty = _written(self, one, now, slot)
+    dirty = _written(self, one, now)
     return [other for other in dirty if other.wrote]
 
 
-_above, _written = Transactions._above, Transactions._written
+def _told_at_hand(self: Dataflow, limit: Meta | None = None) -> bool:
+    """What has changed is told under the cause of the item that is being worked on."""
+    if self._ledger is None or not self._ledger[0].waits(limit):
+        return False
+    state, tell = self._ledger
+    while state.waits(limit):
+        for change in state.look()[1]:
+            tell(*change)
+    return True
+
+
+def _below_items_alone(self: Dataflow, limit: Meta | None = None) -> bool:
+    """Who waits at the end of a pass waits for the next."""
+    return limit is not None and _look_again(self, limit)
+
+
+_above, _written, _look_again = Transactions._above, Transactions._written, Dataflow._look_again
 
 VARIANTS = [
     BrokenVariant("late transactions that repair nothing", patch(Transactions, _above=_nobody), job=bank_job),
@@ -41,6 +60,15 @@ VARIANTS = [
         "repair that leaves aborts alone",
         patch(Transactions, _written=_with_an_abort_forgotten),
         job=bank_job,
+    ),
+    BrokenVariant(
+        "repair under the cause at hand",
+        patch(Dataflow, _look_again=_told_at_hand),
+        directed(Fault.FRAME_DELAY, rate=0.1, spacing=400, clump=4),
+        bank_job,
+    ),
+    BrokenVariant(
+        "repair that a pass leaves to the next", patch(Dataflow, _look_again=_below_items_alone), job=bank_job
     ),
     BrokenVariant(
         "transactions that survive a recovery",

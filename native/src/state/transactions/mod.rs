@@ -27,51 +27,52 @@ pub struct Transactions {
     pub kept: Accumulators<u32>,
     pending: Pending<Value>,
     decider: Decider,
+    /// The one of all of them.
+    pub slot: u16,
 }
 
 impl Transactions {
     pub fn new(kept: Accumulators<u32>, decider: Decider) -> Self {
-        Transactions { kept, pending: Pending::new(), decider }
+        Transactions { kept, pending: Pending::new(), decider, slot: 0 }
     }
 
-    /// A transaction: the results to invalidate and those that hold now.
+    /// A transaction: its result. Those above wait to be looked at again.
     pub fn insert<'py>(
         &mut self,
         cuts: &[Floor],
         slot: u16,
         meta: &Meta,
         payload: &Bound<'py, PyAny>,
+        cause: u64,
     ) -> PyResult<Changes<'py>> {
         let py = payload.py();
+        self.slot = slot;
         self.forget_final(cuts);
         let item = Transaction::new(meta.clone(), payload.clone().unbind(), encoded(payload)?.into());
         let one = self.pending.add(item);
-        let dirty = self.run(py, cuts, one, slot)?;
-        let (mut tombstones, mut changes) = self.repaired(py, cuts, dirty, slot)?;
-        tombstones.push((meta.clone(), self.result(py, one), false));
-        tombstones.append(&mut changes);
-        Ok(tombstones)
+        self.run(py, cuts, one, cause)?;
+        Ok(vec![(meta.clone(), self.result(py, one), false)])
     }
 
-    /// A tombstone for a transaction that was inserted before.
+    /// A tombstone for a transaction that was inserted before: its result is invalid.
     pub fn remove<'py>(
         &mut self,
         cuts: &[Floor],
         slot: u16,
         meta: &Meta,
         payload: &Bound<'py, PyAny>,
+        cause: u64,
     ) -> PyResult<Changes<'py>> {
         let py = payload.py();
+        self.slot = slot;
         let Some(gone) = self.pending.take_out(meta, &encoded(payload)?) else {
             return Err(unmatched(py, &format!("operation {}", self.kept.operation), meta));
         };
-        let dirty = self.written(py, cuts, gone, Vec::new(), slot)?;
+        let dirty = self.written(py, cuts, gone, Vec::new())?;
+        self.pending.wait(dirty, cause);
         let result = self.result(py, gone);
         self.pending.forget(gone);
-        let (mut tombstones, mut changes) = self.repaired(py, cuts, dirty, slot)?;
-        tombstones.push((meta.clone(), result, true));
-        tombstones.append(&mut changes);
-        Ok(tombstones)
+        Ok(vec![(meta.clone(), result, true)])
     }
 
     /// What is above a live cut comes again.
@@ -81,24 +82,19 @@ impl Transactions {
 
     // --- deciding ------------------------------------------------------------------------------------------
 
-    /// Decide a transaction by what stands below it. Those above that have to be looked at again.
-    fn run(&mut self, py: Python<'_>, cuts: &[Floor], one: u32, slot: u16) -> PyResult<Vec<u32>> {
+    /// Decide a transaction by what stands below it.
+    fn run(&mut self, py: Python<'_>, cuts: &[Floor], one: u32, cause: u64) -> PyResult<()> {
         let (meta, item) = (self.pending.at(one).meta.clone(), self.pending.at(one).item.clone_ref(py));
         let decided = self.decider.decided(&mut self.kept.table, meta, item.bind(py))?;
         self.pending.touch(one, decided.read);
         self.pending.at_mut(one).result = Some(decided.result);
-        self.written(py, cuts, one, decided.writes, slot)
+        let dirty = self.written(py, cuts, one, decided.writes)?;
+        self.pending.wait(dirty, cause);
+        Ok(())
     }
 
     /// Put what a transaction writes now in place of what it wrote. Those above that have to be looked at again.
-    fn written(
-        &mut self,
-        py: Python<'_>,
-        cuts: &[Floor],
-        one: u32,
-        now: Writes,
-        slot: u16,
-    ) -> PyResult<Vec<u32>> {
+    fn written(&mut self, py: Python<'_>, cuts: &[Floor], one: u32, now: Writes) -> PyResult<Vec<u32>> {
         let (mut dirty, before) = (Vec::new(), std::mem::take(&mut self.pending.at_mut(one).wrote));
         for (row, old) in &before {
             let new = value_of(&now, row);
@@ -107,12 +103,12 @@ impl Transactions {
                 None => false,
             };
             if !unchanged {
-                self.put(py, cuts, one, row, true, new, slot);
+                self.put(py, cuts, one, row, true, new);
                 dirty.append(&mut self.pending.above(row, one));
             }
         }
         for (row, new) in now.iter().filter(|(row, _)| value_of(&before, row).is_none()) {
-            self.put(py, cuts, one, row, false, Some(new), slot);
+            self.put(py, cuts, one, row, false, Some(new));
             dirty.append(&mut self.pending.above(row, one));
         }
         self.pending.at_mut(one).wrote = now;
@@ -128,10 +124,9 @@ impl Transactions {
         row: &RowKey,
         had: bool,
         now: Option<&Value>,
-        slot: u16,
     ) {
         let meta = &self.pending.at(one).meta;
-        let at = self.kept.table.touched(row, slot);
+        let at = self.kept.table.touched(row, self.slot);
         let entries = &mut self.kept.table.at(at).content;
         if had {
             // from its place on: below minimal time numbers are those of others
@@ -150,31 +145,24 @@ impl Transactions {
 
     // --- repair --------------------------------------------------------------------------------------------
 
-    /// Look at them again, the lowest first, and at whom that leads to. Tombstones, and results that hold now.
-    fn repaired<'py>(
-        &mut self,
-        py: Python<'py>,
-        cuts: &[Floor],
-        dirty: Vec<u32>,
-        slot: u16,
-    ) -> PyResult<(Changes<'py>, Changes<'py>)> {
-        let (mut tombstones, mut changes, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
-        dirty.into_iter().for_each(|one| self.pending.wait(&mut waiting, one));
-        while let Some(one) = waiting.pop() {
-            if self.has_read_what_is_there(py, one)? {
-                continue;
-            }
-            let before = self.result(py, one);
-            let dirty = self.run(py, cuts, one, slot)?;
-            dirty.into_iter().for_each(|other| self.pending.wait(&mut waiting, other));
-            let now = self.result(py, one);
-            if encoded(&before)? != encoded(&now)? {
-                let meta = &self.pending.at(one).meta;
-                tombstones.push((meta.clone(), before, true));
-                changes.push((meta.clone(), now, false));
-            }
+    /// Is there any to be looked at again, below `limit` if it is given?
+    pub fn waits(&self, limit: Option<&Meta>) -> bool {
+        self.pending.waits(limit.map(|limit| &limit[..]))
+    }
+
+    /// Look again at the lowest that waits. The cause under which it must be told, and what has changed.
+    pub fn look<'py>(&mut self, py: Python<'py>, cuts: &[Floor]) -> PyResult<(u64, Changes<'py>)> {
+        let (one, cause) = self.pending.lowest().expect("it waits");
+        if self.has_read_what_is_there(py, one)? {
+            return Ok((cause, Vec::new()));
         }
-        Ok((tombstones, changes))
+        let before = self.result(py, one);
+        self.run(py, cuts, one, cause)?;
+        let (now, meta) = (self.result(py, one), self.pending.at(one).meta.clone());
+        if encoded(&before)? == encoded(&now)? {
+            return Ok((cause, Vec::new()));
+        }
+        Ok((cause, vec![(meta.clone(), before, true), (meta, now, false)]))
     }
 
     fn has_read_what_is_there(&mut self, py: Python<'_>, one: u32) -> PyResult<bool> {

@@ -22,11 +22,21 @@ pub struct Transaction<V> {
     pub wrote: Vec<(RowKey, V)>,
     /// None before its first run.
     pub result: Option<V>,
+    /// While it waits to be looked at again: the lowest cause of what has changed below it (!).
+    cause: u64,
 }
 
 impl<V> Transaction<V> {
     pub fn new(meta: Meta, item: V, encoded: Box<[u8]>) -> Self {
-        Transaction { meta, item, encoded, read: Vec::new(), wrote: Vec::new(), result: None }
+        Transaction {
+            meta,
+            item,
+            encoded,
+            read: Vec::new(),
+            wrote: Vec::new(),
+            result: None,
+            cause: u64::MAX,
+        }
     }
 
     fn place(&self) -> (&[u8], &[u8]) {
@@ -45,11 +55,19 @@ pub struct Pending<V> {
     order: Vec<u32>,
     /// Those that have touched a row, in the same order.
     touching: HashMap<RowKey, Vec<u32>>,
+    /// Those that have to be looked at again, descending by place.
+    waiting: Vec<u32>,
 }
 
 impl<V> Pending<V> {
     pub fn new() -> Self {
-        Pending { all: Vec::new(), free: Vec::new(), order: Vec::new(), touching: HashMap::new() }
+        Pending {
+            all: Vec::new(),
+            free: Vec::new(),
+            order: Vec::new(),
+            touching: HashMap::new(),
+            waiting: Vec::new(),
+        }
     }
 
     pub fn at(&self, number: u32) -> &Transaction<V> {
@@ -87,7 +105,10 @@ impl<V> Pending<V> {
     pub fn take_out(&mut self, meta: &[u8], encoded: &[u8]) -> Option<u32> {
         let place = self.order.partition_point(|other| self.at(*other).place() < (meta, encoded));
         let found = self.order.get(place).copied().filter(|found| self.at(*found).place() == (meta, encoded));
-        found.inspect(|_| _ = self.order.remove(place))
+        found.inspect(|found| {
+            self.order.remove(place);
+            self.waiting.retain(|other| other != found);
+        })
     }
 
     /// How many of them there are below a cut.
@@ -154,12 +175,28 @@ impl<V> Pending<V> {
         found
     }
 
-    /// Put one among those that wait, which are descending by place, unless it is there.
-    pub fn wait(&self, waiting: &mut Vec<u32>, number: u32) {
-        let place = waiting.partition_point(|other| self.at(*other).place() > self.at(number).place());
-        if waiting.get(place) != Some(&number) {
-            waiting.insert(place, number);
+    /// They have to be looked at again, for what was changed under this cause.
+    pub fn wait(&mut self, dirty: Vec<u32>, cause: u64) {
+        for number in dirty {
+            let one = self.at_mut(number);
+            one.cause = one.cause.min(cause);
+            let place =
+                self.waiting.partition_point(|other| self.at(*other).place() > self.at(number).place());
+            if self.waiting.get(place) != Some(&number) {
+                self.waiting.insert(place, number);
+            }
         }
+    }
+
+    /// Is there any to be looked at again, below `limit` if it is given?
+    pub fn waits(&self, limit: Option<&[u8]>) -> bool {
+        self.waiting.last().is_some_and(|lowest| limit.is_none_or(|limit| self.at(*lowest).meta[..] < *limit))
+    }
+
+    /// The lowest that waits, which does so no more, and the cause under which it has to be told.
+    pub fn lowest(&mut self) -> Option<(u32, u64)> {
+        let number = self.waiting.pop()?;
+        Some((number, std::mem::replace(&mut self.at_mut(number).cause, u64::MAX)))
     }
 }
 
@@ -227,9 +264,19 @@ mod tests {
     #[test]
     fn the_lowest_of_those_that_wait_comes_first_and_each_once() {
         let mut pending = Pending::new();
-        let numbers = [3, 1, 2].map(|time| added(&mut pending, time, b""));
-        let mut waiting = Vec::new();
-        numbers.iter().chain(&numbers).for_each(|number| pending.wait(&mut waiting, *number));
-        assert_eq!(waiting, [numbers[0], numbers[2], numbers[1]]);
+        let [three, one, two] = [3, 1, 2].map(|time| added(&mut pending, time, b""));
+        pending.wait(vec![three, one, two], 9);
+        pending.wait(vec![two, three], 7);
+        pending.wait(vec![three], 8);
+        assert!(pending.waits(None) && !pending.waits(Some(&1u64.to_be_bytes())));
+        assert_eq!(pending.lowest(), Some((one, 9)));
+        assert_eq!(pending.take_out(&2u64.to_be_bytes(), b""), Some(two));
+        assert_eq!(pending.lowest(), Some((three, 7)), "under the lowest cause");
+        pending.wait(vec![three], 8);
+        assert_eq!(
+            (pending.lowest(), pending.lowest()),
+            (Some((three, 8)), None),
+            "as if it were the first time"
+        );
     }
 }

@@ -88,6 +88,8 @@ class Dataflow(Operations):
         self._cuts = cuts
         self._output = output
         self._meter: Meter | None = None
+        self._ledger: tuple[Transactions, Enter] | None = None
+        """The transactions of the graph, and where their results go."""
         self._barriers: Mapping[int, Barrier] = {}
         self._came: list[Work] = []
         self._waiting: list[Work] = []
@@ -176,8 +178,9 @@ class Dataflow(Operations):
             self.cause = cause
             # Not `_enter`: its owner was looked up where it was sent or put off, and lasts for an attempt.
             handlers[vertex](meta, payload, tombstone)
-        while around:
-            self._go_round()
+        while around or self._look_again():
+            while around:
+                self._go_round()
         # every list in it is empty by now, but its keys would pile up
         self._going.clear()
         if self._meter is not None:
@@ -230,6 +233,8 @@ class Dataflow(Operations):
     def _keyed(self, vertex: Vertex) -> Handle:
         if vertex.kind is Kind.SINK:
             return self._metered(self._sink(vertex.id), votes=False)
+        if isinstance(vertex.combine, Deciding):
+            return self._metered(self._transacting(vertex), votes=True)
         state = self.states[vertex.id] = self._state(vertex)
         forward, fail = self.forward(vertex), self.failed(vertex)
         insert, remove = state.insert, state.remove
@@ -243,13 +248,41 @@ class Dataflow(Operations):
 
         return self._metered(handle, votes=True)
 
-    def _state(self, vertex: Vertex) -> Grouping | Reduce | Transactions:
+    def _transacting(self, vertex: Vertex) -> Handle:
+        decide = user_code.decided(vertex, self._debug)
+        state = Transactions(vertex.id, self._cuts, decide, Reading.of(vertex))
+        forward, fail = self.forward(vertex), self.failed(vertex)
+        self.states[vertex.id] = state
+
+        def tell(at: Meta, value: Any, gone: bool) -> None:
+            (fail if type(value) is ErrorValue else forward)(at, value, gone)
+
+        def handle(_key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
+            self._look_again(meta)
+            tell(*(state.remove if tombstone else state.insert)(slot, meta, payload, self.cause))
+
+        self._ledger = state, tell
+        return handle
+
+    def _look_again(self, limit: Meta | None = None) -> bool:
+        """Look again at all transactions that wait, below `limit` if it is given. Were there any?"""
+        if self._ledger is None or not self._ledger[0].waits(limit):
+            return False
+        (state, tell), cause, meter = self._ledger, self.cause, self._meter
+        before = None if meter is None else meter.enter(state.slot, b"")
+        while state.waits(limit):
+            # (!) Under the cause of what has changed below, which is not above it: that of the item at hand may be.
+            self.cause, changes = state.look()
+            for change in changes:
+                tell(*change)
+        if meter is not None:
+            meter.leave(before)
+        self.cause = cause
+        return True
+
+    def _state(self, vertex: Vertex) -> Grouping | Reduce:
         if vertex.kind is Kind.GROUPING:
             return Grouping(vertex.id, self._cuts, vertex.window, Reading.of(vertex))
-        if isinstance(vertex.combine, Deciding):
-            return Transactions(
-                vertex.id, self._cuts, user_code.decided(vertex, self._debug), Reading.of(vertex)
-            )
         return Reduce(vertex.id, self._cuts, user_code.folded(vertex, self._debug), Reading.of(vertex))
 
     def _sink(self, sink: int) -> Handle:

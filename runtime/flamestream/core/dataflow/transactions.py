@@ -7,9 +7,10 @@ in the order of items and repaired where that order was guessed wrong.
     has touched other rows alone is not.
 
 A transaction reads the newest version below its place of each row that its function asks for. When a version below
-changes (a late transaction, a tombstone, another decision), those above that have touched the row are looked at
-again, up to and including the next that has written it (!); who then finds the values that it was decided by is
-left alone.
+changes (a late transaction, a tombstone, another decision), those above that have touched the row wait to be looked
+at again, up to and including the next that has written it (!); who then finds the values that it was decided by is
+left alone. They are looked at in their order, below the next item and at the end of a pass: of two workers' items on
+one hot row each would else have all of the other's above it decided again.
 
 Keeps: at rest every decision is that of the fold over all rows (model/tables/ledger.py), byte by byte. Below minimal
 time all is final: a row keeps a version a live cut, and transactions are forgotten. Does not: send anything; it
@@ -18,7 +19,7 @@ returns what must go out.
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any, Final
 
@@ -33,8 +34,10 @@ from flamestream.model.errors import unmatched
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta
 from flamestream.model.tables.ledger import ALL
-from flamestream.model.time import Time
+from flamestream.model.time import END, Time
 
+Place = tuple[Meta, bytes]
+"""The place of a transaction in the order: its meta and its encoding."""
 _PLACE, _ORDER = attrgetter("place"), attrgetter("meta")
 _NONE: Final = object()
 """Stands for the value of a row that nobody below has written."""
@@ -43,16 +46,17 @@ _NONE: Final = object()
 class Transaction:
     """A transaction above minimal time, with what its last run has read, written and given."""
 
-    __slots__ = ("item", "meta", "place", "read", "result", "wrote")
+    __slots__ = ("cause", "item", "meta", "place", "read", "result", "wrote")
 
     def __init__(self, meta: Meta, item: Any) -> None:
         self.meta, self.item = meta, item
-        self.place = meta, codec.encode(item)
-        """The place in the order: versions of one item share a meta for a while (!)."""
+        self.place: Place = meta, codec.encode(item)  # versions of one item share a meta for a while (!)
         self.read: dict[bytes, Any] = {}
         """The value of each row that its last run has asked for, by the row's key here."""
         self.wrote: dict[bytes, Any] = {}
         self.result: Any = None
+        self.cause = END
+        """While it waits to be looked at again: the lowest cause of what has changed below it (!)."""
 
 
 class Transactions(Accumulators):
@@ -65,34 +69,38 @@ class Transactions(Accumulators):
         self._decide = decide
         self._all: list[Transaction] = []
         self._touching: dict[bytes, list[Transaction]] = {}
+        self._waiting: dict[Place, Transaction] = {}
+        self._places: list[Place] = []  # a heap of the keys of _waiting, with stale ones
+        self.slot = Slot(0)
+        """The one of all of them."""
 
-    def insert(self, key: bytes, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
-        """A transaction: the results to invalidate and those that hold now."""
-        del key  # of all of them
+    def insert(self, slot: Slot, meta: Meta, payload: Any, cause: Time) -> Change:
+        """A transaction: its result. Those above wait to be looked at again."""
+        self.slot = slot
         self._forget_final()
         made = Transaction(meta, payload)
         insort(self._all, made, key=_PLACE)
-        dirty = self._run(made, slot)
-        tombstones, changes = self._repaired(dirty, slot)
-        return [*tombstones, (meta, made.result, False), *changes]
+        self._run(made, cause)
+        return meta, made.result, False
 
-    def remove(self, key: bytes, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
-        """A tombstone for a transaction that was inserted before."""
-        del key
+    def remove(self, slot: Slot, meta: Meta, payload: Any, cause: Time) -> Change:
+        """A tombstone for a transaction that was inserted before: its result is invalid. Raises ProtocolError if it
+        was not."""
+        self.slot = slot
         place = meta, codec.encode(payload)
         at = bisect_left(self._all, place, key=_PLACE)
         if at == len(self._all) or self._all[at].place != place:
             raise unmatched(f"operation {self.operation}", meta)
         gone = self._all.pop(at)
-        dirty = self._written(gone, {}, slot)
+        self._waiting.pop(place, None)
+        self._wait(self._written(gone, {}), cause)
         self._touch(gone, gone.read, {})
-        tombstones, changes = self._repaired(dirty, slot)
-        return [*tombstones, (meta, gone.result, True), *changes]
+        return meta, gone.result, True
 
     # --- deciding -------------------------------------------------------------------------------------------
 
-    def _run(self, one: Transaction, slot: Slot) -> list[Transaction]:
-        """Decide a transaction by what stands below it. Those above that have to be looked at again."""
+    def _run(self, one: Transaction, cause: Time) -> None:
+        """Decide a transaction by what stands below it."""
         before, one.read = one.read, {}
 
         def read(row: tuple[str, Any], other: Any) -> Any:
@@ -102,9 +110,8 @@ class Transactions(Accumulators):
 
         one.result, writes = self._decide(read, one.item)
         self._touch(one, before, one.read)
-        return self._written(
-            one, {codec.encode((write.table, write.key)): write.after for write in writes}, slot
-        )
+        rows = {codec.encode((write.table, write.key)): write.after for write in writes}
+        self._wait(self._written(one, rows), cause)
 
     def _below(self, key: bytes, meta: Meta) -> Any:
         bucket = self.buckets.get(key)
@@ -121,7 +128,7 @@ class Transactions(Accumulators):
         for key in new - old:
             insort(self._touching.setdefault(key, []), one, key=_PLACE)
 
-    def _written(self, one: Transaction, now: dict[bytes, Any], slot: Slot) -> list[Transaction]:
+    def _written(self, one: Transaction, now: dict[bytes, Any]) -> list[Transaction]:
         """Put what a transaction writes now in place of what it wrote. Those above that have to be
         looked at again."""
         before, one.wrote = one.wrote, now
@@ -129,7 +136,7 @@ class Transactions(Accumulators):
         for key in {**before, **now}:
             if key in before and key in now and _same(before[key], now[key]):
                 continue
-            bucket = self.bucket(key, slot)
+            bucket = self.bucket(key, self.slot)
             entries = bucket.entries
             if key in before:
                 entries.remove(next(entry for entry in entries if entry[1] is one))
@@ -150,27 +157,30 @@ class Transactions(Accumulators):
 
     # --- repair ---------------------------------------------------------------------------------------------
 
-    def _repaired(self, dirty: list[Transaction], slot: Slot) -> tuple[list[Change], list[Change]]:
-        """Look at them again, the lowest first, and at whom that leads to. Tombstones, and results that hold
-        now."""
-        tombstones: list[Change] = []
-        changes: list[Change] = []
-        waiting = {one.place: one for one in dirty}
-        places = list(waiting)
-        heapify(places)
-        while places:
-            one = waiting.pop(heappop(places))
-            if all(_same(value, self._below(key, one.meta)) for key, value in one.read.items()):
-                continue
-            before = one.result
-            for other in self._run(one, slot):
-                if other.place not in waiting:
-                    waiting[other.place] = other
-                    heappush(places, other.place)
-            if codec.encode(before) != codec.encode(one.result):
-                tombstones.append((one.meta, before, True))
-                changes.append((one.meta, one.result, False))
-        return tombstones, changes
+    def _wait(self, dirty: Iterable[Transaction], cause: Time) -> None:
+        """They have to be looked at again, for what was changed under this cause."""
+        for one in dirty:
+            one.cause = min(one.cause, cause)
+            if one.place not in self._waiting:
+                self._waiting[one.place] = one
+                heappush(self._places, one.place)
+
+    def waits(self, limit: Meta | None) -> bool:
+        """Is there any to be looked at again, below `limit` if it is given?"""
+        while self._places and self._places[0] not in self._waiting:
+            heappop(self._places)
+        return bool(self._places) and (limit is None or self._places[0][0] < limit)
+
+    def look(self) -> tuple[Time, list[Change]]:
+        """Look again at the lowest that `waits`. The cause under which it must be told, and what has changed."""
+        one = self._waiting.pop(heappop(self._places))
+        cause, one.cause, before = one.cause, END, one.result
+        if all(_same(value, self._below(key, one.meta)) for key, value in one.read.items()):
+            return cause, []
+        self._run(one, cause)
+        if codec.encode(before) == codec.encode(one.result):
+            return cause, []
+        return cause, [(one.meta, before, True), (one.meta, one.result, False)]
 
     # --- what is final --------------------------------------------------------------------------------------
 
@@ -186,7 +196,7 @@ class Transactions(Accumulators):
     def go_back(self, cut: Time) -> None:
         """Be as at the live cut `cut`: what is above it comes again."""
         super().go_back(cut)
-        self._all, self._touching = [], {}
+        self._all, self._touching, self._waiting, self._places = [], {}, {}, []
 
     def load(self, chains: Iterable[Chain]) -> None:
         """Take rows from a snapshot. Raises Corrupt if some are missing."""

@@ -1,0 +1,108 @@
+"""Transactions on a worker: who is decided again, how often, and under which cause that is told."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+import flamestream as fs
+from flamestream.core.dataflow.dataflow import Work
+from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.native import native
+from flamestream.core.dataflow.parts import REFERENCE, Flow, Holding, Parts
+from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.model import payload as codec
+from flamestream.model.ids import WorkerId
+from flamestream.model.kernel import kernel
+from flamestream.model.meta import Meta, meta_of, time_of_meta
+from flamestream.model.payload import ErrorValue
+from flamestream.model.time import END, START, Time
+
+ME, OTHER = WorkerId("me"), WorkerId("other")
+PARTS = [REFERENCE, *([] if kernel is None else [native(kernel)])]
+Sent = tuple[Time, Meta, Any, bool]
+
+
+@dataclass
+class Outside:
+    """What leaves for the other worker: under which cause, and is it a tombstone."""
+
+    sent: list[Sent] = field(default_factory=list)
+
+    def send(
+        self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: Any, tombstone: bool
+    ) -> None:
+        self.sent.append((cause, meta, payload, tombstone))
+
+    def send_gathered(self, owner: WorkerId, cause: Time, items: Any) -> None:
+        for meta, payload, gone in zip(
+            items.metas, codec.decode_many(items.payloads), items.tombstones, strict=True
+        ):
+            self.sent.append((cause, Meta(meta), payload, gone))
+
+    def located(self, vertex: int, meta: Meta, error: ErrorValue, at_door: bool) -> ErrorValue:
+        return error
+
+    def error(self, meta: Meta, error: ErrorValue, tombstone: bool) -> None:
+        raise AssertionError(error)
+
+    def late(self, meta: Meta, number: int, tombstone: bool) -> None:
+        raise AssertionError("nothing here has a time of its own")
+
+
+@dataclass
+class Counting:
+    """A graph whose transactions all count one row up, on one worker of two."""
+
+    parts: Parts
+    elsewhere: bool = False
+    """Results go to the other worker."""
+
+    def __post_init__(self) -> None:
+        graph = fs.Graph("counting")
+        table, self.runs = graph.table("table", initial=int), list[int]()
+
+        def count(state: Any, number: int) -> tuple[int, int]:
+            self.runs.append(number)
+            state[table, "hot"] += 1
+            return number, state[table, "hot"]
+
+        source = graph.source("numbers")
+        source.transact(count).committed.sink("out")
+        self.vertex, self.outside = source.vertex, Outside()
+        settings = WorkerSettings("j", 1, ())
+        self.flow: Flow = self.parts.dataflow(graph.validated(), settings, ME, LiveCuts(START), self.outside)
+        sink = next(vertex.id for vertex in graph.vertices if vertex.name == "out")
+        self.barrier: Holding = self.parts.barrier()
+        doors = {sink: [OTHER]} if self.elsewhere else {}
+        self.flow.reset([ME], {sink: self.barrier, self.flow.errors: self.parts.barrier()}, doors)
+
+    def come(self, *times: int) -> None:
+        """One pass over a transaction at each of these times."""
+        self.flow.run([self._work(time) for time in times])
+
+    def results(self) -> list[tuple[int, int]]:
+        """All, once nothing may come any more."""
+        return [payload for _, _, payload in self.barrier.release(END)]
+
+    def _work(self, time: int) -> Work:
+        return meta_of(Time(time), 0), Time(time), self.vertex, time, False
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_those_above_late_ones_are_decided_again_once_a_pass(parts: Parts) -> None:
+    counting = Counting(parts)
+    counting.come(*range(1, 100, 2))
+    counting.come(*range(0, 100, 2))
+    assert len(counting.runs) <= 50 + 50 + 50
+    assert counting.results() == [(number, number + 1) for number in range(100)]
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_what_changes_is_told_under_the_cause_of_what_came_below_it(parts: Parts) -> None:
+    counting = Counting(parts, elsewhere=True)
+    counting.come(7)
+    counting.come(5, 9)
+    assert all(cause <= time_of_meta(meta) for cause, meta, _, _ in counting.outside.sent)
+    told = sorted((payload, gone) for _, _, payload, gone in counting.outside.sent)
+    assert told == [((5, 1), False), ((7, 1), False), ((7, 1), True), ((7, 2), False), ((9, 3), False)]

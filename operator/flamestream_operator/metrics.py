@@ -70,6 +70,17 @@ replayed = Counter(
 invalidated = Counter(
     "flamestream_job_invalidated_results_total", "Results taken back before their release.", ["job"]
 )
+transactions = Counter(
+    "flamestream_job_transactions_total",
+    "Transactions whose outcome is final; what a recovery decides again counts again.",
+    ["job"],
+)
+decisions = Counter(
+    "flamestream_job_transaction_decisions_total",
+    "The same, and once more for each time that one was decided again.",
+    ["job"],
+)
+aborted = Counter("flamestream_job_aborted_transactions_total", "Transactions that were aborted.", ["job"])
 late = Counter(
     "flamestream_job_late_items_total",
     "Items that came too late for a window, a join or what else knows event time, once for each.",
@@ -212,7 +223,8 @@ def _count(job: str, status: JobStatus) -> None:
     counters = {
         items.labels(job, "in"): "items_in", items.labels(job, "out"): "items_out", runs.labels(job): "runs",
         bundles.labels(job): "bundles", replayed.labels(job): "replayed",
-        invalidated.labels(job): "invalidated",
+        invalidated.labels(job): "invalidated", transactions.labels(job): "transactions",
+        decisions.labels(job): "decisions", aborted.labels(job): "aborted",
     }  # fmt: skip
     latencies, releases = _latencies.setdefault(job, _Classes()), _releases.setdefault(job, _Classes())
     for now in status.workers:

@@ -166,6 +166,20 @@ impl Flow {
         costs.map(|(slot, cost, key)| (slot, cost, key.map(|key| PyBytes::new(py, &key)))).collect()
     }
 
+    /// How often transactions were decided: how many, runs, aborted ones, and the most contended rows.
+    fn contended<'py>(
+        &mut self,
+        py: Python<'py>,
+        cuts: &Bound<'py, PyList>,
+    ) -> PyResult<(u64, u64, u64, Bound<'py, PyTuple>)> {
+        let state = self.ledger.and_then(|vertex| self.states.get_mut(&vertex));
+        let Some(State::Transactions(state)) = state else { return Ok((0, 0, 0, PyTuple::empty(py))) };
+        state.forget_final(py, &floors(cuts)?)?;
+        let its = &state.contention;
+        let rows = its.rows().into_iter().map(|(row, count)| (PyBytes::new(py, &row), count));
+        Ok((its.decided, its.runs, its.aborted, PyTuple::new(py, rows.collect::<Vec<_>>())?))
+    }
+
     // --- batches -------------------------------------------------------------------------------------------
 
     /// From now on what stands at a door becomes a row.

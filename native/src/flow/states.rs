@@ -72,7 +72,7 @@ pub(super) fn reducing_of(number: usize, described: &Bound<'_, PyDict>) -> PyRes
     if let Some(deciding) = optional(described, "deciding")? {
         let kept = accumulators_of(number, described)?;
         let decider = decider_of(deciding.bind(py).cast()?, &kept.decoded)?;
-        return Ok((Kind::Reduce, State::Transactions(Box::new(Transactions::new(kept, decider)))));
+        return Ok((Kind::Reduce, State::Transactions(Box::new(Transactions::new(py, kept, decider)))));
     }
     let reduce = Reduce { kept: accumulators_of(number, described)?, fold: fold_of(described)? };
     Ok(match (optional(described, "ready_combine")?, optional(described, "steps")?) {

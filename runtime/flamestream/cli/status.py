@@ -13,13 +13,14 @@ from flamestream.cli.output import Json, as_json, console, say
 from flamestream.cli.progress import line, table
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.moments import DATES, event_moment
-from flamestream.job.status import JobStatus, LastRecovery
+from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.event_time import END_OF_TIME
 from flamestream.model.kernel import NAME
 from flamestream.node.run_folder import RunFolder, RunInfo, find
 
 STALE: Final = 2.0
 """Seconds after which a running coordinator should have written."""
+SHOWN_ROWS: Final = 3
 
 
 def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = False) -> None:
@@ -50,6 +51,8 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
                 say(f"call {call}: {waiting:,} requests wait for their answer")
             for source, skipped in status.skipped.items():
                 say(f"source {source}: {skipped:,} records skipped by recoveries")
+            if status.deciding is not None:
+                say(_transactions(status.deciding))
             console.print(table(status, pids_of(folder, status)))
     raise typer.Exit(_code(info, status))
 
@@ -74,6 +77,17 @@ def _event_time(source: str, micros: int | None, now: int, idle: int, late: int)
         come = event_moment(micros)
     silent = f"; {idle:,} idle partition{'s' if idle > 1 else ''}" if idle else ""
     return f"event time of {source}: {come}{silent}{f'; {late:,} late' if late else ''}"
+
+
+def _transactions(worker: WorkerFigures) -> str:
+    """A line on how transactions go: how many, how often each was decided, and for which rows again."""
+    each, share = worker.decisions / worker.transactions, worker.aborted / worker.transactions
+    rows = ", ".join(f"{row} ({count:,})" for row, count in worker.contended[:SHOWN_ROWS])
+    contended = f"; looked at again for {rows}" if rows else ""
+    return (
+        f"transactions on {worker.worker}: {worker.transactions:,}, {share:.1%} aborted, "
+        f"decided {each:.2f} times each{contended}"
+    )
 
 
 def _recovery(last: LastRecovery) -> str:

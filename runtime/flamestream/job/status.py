@@ -48,6 +48,13 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     releases: list[int] = []
     """Runs by how long it took to the release of their results."""
     releases_us: int = 0
+    transactions: int = 0
+    """Those whose outcome is final; what a recovery decides again counts again."""
+    decisions: int = 0
+    """The same, and once more for each time that one was decided again."""
+    aborted: int = 0
+    contended: list[tuple[str, int]] = []
+    """The rows whose changes had most transactions looked at again, the most first: how many."""
 
 
 class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,6 +166,14 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """When finished: completed, drained, stopped, failed or fenced."""
     category: str = ""
     message: str = ""
+
+    @property
+    def deciding(self) -> WorkerFigures | None:
+        """The worker that decides transactions; None: there were none yet."""
+        return max(
+            (worker for worker in self.workers if worker.transactions),
+            key=lambda worker: worker.transactions, default=None,
+        )  # fmt: skip
 
     @property
     def waiting(self) -> dict[SourceName, int]:

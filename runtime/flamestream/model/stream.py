@@ -408,18 +408,23 @@ class Stream(Generic[T]):
 
         return called_stream(self, function, key, name, said)
 
-    def transact(self, function: "Callable[[State, T], U]") -> "Transacted[T, U]":
+    def transact(
+        self, function: "Callable[[State, T], U]",
+        *, keys: "Callable[[T], Iterable[tuple[str, Any]]] | None" = None,
+    ) -> "Transacted[T, U]":  # fmt: skip
         """Transactions, one an item: `function(state, item)` reads and writes rows of the graph's tables, as in
         `state[accounts, "alice"] -= item.amount`, and all of them change or none does.
 
         It is pure. Raised in it, `fs.Abort(reason)` leaves everything as it was; so does a row that its
         table's `check` does not allow. `.committed` has what it gives, `.aborted` has `fs.Aborted` items. The
         outcome is that of running all transactions of the graph one after the other, in the order of items.
-        Raises GraphError if the graph has no table.
+        `keys(item)`: the rows that it means to touch, as in `[accounts[item.source], accounts[item.target]]`. No
+        outcome depends on it: debug mode makes an error item of a transaction that touches others. Raises GraphError
+        if the graph has no table.
         """
         from flamestream.model.tables.ledger import transacted
 
-        return transacted(self, function)
+        return transacted(self, function, keys)
 
     def upsert(
         self, table: "Table[Any, Any]", key: Key[T], value: Key[T] | None = None

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.meter import Cost
 from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy
 from flamestream.model import payload as codec
@@ -31,6 +32,7 @@ class Measured(Protocol):
     """The dataflow as it is measured here."""
 
     def measured(self) -> list[Cost]: ...
+    def contended(self) -> Contended: ...
 
 
 class BusyMeter:
@@ -72,16 +74,21 @@ class BusyMeter:
             return None
         slots = [(slot, nanoseconds // 1000) for slot, nanoseconds, _ in costs]
         rest = sum(cost for _, cost in slots[MOST_SLOTS:])
-        keys = self._keys(costs)
+        keys, rows = self._keys(costs), self._rows()
         if self._private:
             self._log([each for each in keys if 2 * dict(slots)[each[0]] > busy_us])
-            keys = []
-        return Busy(fence, us, busy_us, slots[:MOST_SLOTS], rest, keys, min(us, held_us))
+            keys, rows = [], []
+        return Busy(fence, us, busy_us, slots[:MOST_SLOTS], rest, keys, min(us, held_us), rows)
 
     def _keys(self, costs: Sequence[Cost]) -> list[tuple[Slot, str]]:
         """The frequent keys of the slots that cost most."""
         known = [(slot, key) for slot, _, key in costs[:MOST_KEYS] if key is not None]
         return [(slot, repr(codec.decode(key))[:MOST_KEY]) for slot, key in known]
+
+    def _rows(self) -> list[tuple[str, int]]:
+        """The rows that are contended most."""
+        decoded = [(codec.decode(row), count) for row, count in self._flow.contended().rows[:MOST_KEYS]]
+        return [(f"{table}[{key!r}]"[:MOST_KEY], count) for (table, key), count in decoded]
 
     def _log(self, keys: Sequence[tuple[Slot, str]]) -> None:
         """Log the key of a slot that takes more than half of the time; once while it is the same."""

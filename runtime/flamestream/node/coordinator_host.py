@@ -381,6 +381,8 @@ class CoordinatorHost:
             replayed=said.replayed, invalidated=said.invalidated,
             late=dict(Counter(said.late) + Counter(said.late_since)), latencies=list(said.latency),
             latencies_us=said.latency_us, releases=list(said.release), releases_us=said.release_us,
+            transactions=said.transactions, decisions=said.decisions, aborted=said.aborted,
+            contended=[] if busy is None else list(busy.rows),
         )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ Does not: decide who is started again when (cluster.py).
 
 from collections.abc import Callable, Sequence
 
+from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.meter import Cost
 from flamestream.core.dataflow.parts import Flow, Parts
 from flamestream.core.protocol import actions as a
@@ -227,3 +228,7 @@ class VirtualLoad:
         """The cost of each slot since the last call."""
         costs, self._costs = self._costs, []
         return costs
+
+    def contended(self) -> Contended:
+        """How often transactions were decided."""
+        return self._flow.contended()

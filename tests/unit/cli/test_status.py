@@ -1,8 +1,9 @@
-"""What `flamestream status` says of a source's event time."""
+"""What `flamestream status` says of a source's event time, and of transactions."""
 
 import pytest
 
-from flamestream.cli.status import _event_time
+from flamestream.cli.status import _event_time, _transactions
+from flamestream.job.status import WorkerFigures
 from flamestream.model.event_time import END_OF_TIME
 
 MOMENT = 1_772_445_600_000_000
@@ -32,3 +33,14 @@ def test_it_says_time_lag_idleness_and_late_items(
     micros: int | None, idle: int, late: int, line: str
 ) -> None:
     assert _event_time("clicks", micros, MOMENT + 90_000_000, idle, late) == f"event time of clicks: {line}"
+
+
+def test_it_says_how_often_transactions_were_decided_and_what_for() -> None:
+    rows = [("accounts['a']", 1_200), ("accounts['b']", 7), ("accounts['c']", 2), ("accounts['d']", 1)]
+    worker = WorkerFigures(
+        worker="w1", connected=True, transactions=4_000, decisions=5_000, aborted=1_000, contended=rows
+    )
+    assert _transactions(worker) == (
+        "transactions on w1: 4,000, 25.0% aborted, decided 1.25 times each; looked at again for accounts['a'] (1,200), "
+        "accounts['b'] (7), accounts['c'] (2)"
+    )

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.meter import Cost
 from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy
 from flamestream.model import payload as codec
@@ -20,6 +21,10 @@ class Flow:
 
     def __init__(self) -> None:
         self.costs: list[Cost] = []
+        self.rows: tuple[tuple[bytes, int], ...] = ()
+
+    def contended(self) -> Contended:
+        return Contended(rows=self.rows)
 
     def measured(self) -> list[Cost]:
         costs, self.costs = self.costs, []
@@ -36,6 +41,17 @@ class Metered:
         self.now, self.waited = Instant(self.now + us), self.waited + waited
         self.flow.costs += costs
         return self.meter.report(FENCE, self.now)
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_contended_rows_are_told_in_words_unless_keys_are_private(private: bool) -> None:
+    metered = Metered(private)
+    metered.flow.rows = tuple((codec.encode(("accounts", name)), 9 - at) for at, name in enumerate("abcdef"))
+    told = metered.after(REPORT_US, 0)
+    assert told is not None
+    assert told.rows == (
+        [] if private else [(f"accounts[{name!r}]", 9 - at) for at, name in enumerate("abcd")]
+    )
 
 
 def test_the_time_in_which_the_loop_did_not_wait_is_busy() -> None:

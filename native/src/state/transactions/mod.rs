@@ -1,18 +1,21 @@
 //! Transactions: the rows of a graph's tables, and the transactions that touch them. The mirror of
 //! `core/dataflow/transactions.py`, item by item in the same order.
 
+mod contention;
 mod decider;
 mod part;
 mod pending;
 mod rules;
 mod view;
 
+pub use contention::Contention;
 pub use decider::{Decider, Functions};
 pub use part::Part;
 pub use rules::Tables;
 pub use view::View;
 
 use crate::meta::{Floor, Meta};
+use crate::payload::attribute::Attribute;
 use crate::python::reference::unmatched;
 use crate::state::accumulators::{encoded, Accumulator, Accumulators, Changes, Entry, TRIM_ABOVE};
 use crate::state::buckets::Content;
@@ -20,6 +23,7 @@ use crate::state::transactions::decider::Writes;
 use crate::state::transactions::pending::{Pending, RowKey, Transaction};
 use crate::state::transactions::view::below;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 type Value = Py<PyAny>;
 
@@ -29,11 +33,16 @@ pub struct Transactions {
     decider: Decider,
     /// The one of all of them.
     pub slot: u16,
+    pub contention: Contention,
+    /// `Decision.aborted`.
+    aborted: Attribute,
 }
 
 impl Transactions {
-    pub fn new(kept: Accumulators<u32>, decider: Decider) -> Self {
-        Transactions { kept, pending: Pending::new(), decider, slot: 0 }
+    pub fn new(py: Python<'_>, kept: Accumulators<u32>, decider: Decider) -> Self {
+        let (pending, contention) = (Pending::new(), Contention::default());
+        let aborted = Attribute::new(py, "aborted");
+        Transactions { kept, pending, decider, slot: 0, contention, aborted }
     }
 
     /// A transaction: its result. Those above wait to be looked at again.
@@ -47,7 +56,9 @@ impl Transactions {
     ) -> PyResult<Changes<'py>> {
         let py = payload.py();
         self.slot = slot;
-        self.forget_final(cuts);
+        if self.is_final(cuts) >= TRIM_ABOVE {
+            self.forget_final(py, cuts)?;
+        }
         let item = Transaction::new(meta.clone(), payload.clone().unbind(), encoded(payload)?.into());
         let one = self.pending.add(item);
         self.run(py, cuts, one, cause)?;
@@ -87,7 +98,8 @@ impl Transactions {
         let (meta, item) = (self.pending.at(one).meta.clone(), self.pending.at(one).item.clone_ref(py));
         let decided = self.decider.decided(&mut self.kept.table, meta, item.bind(py))?;
         self.pending.touch(one, decided.read);
-        self.pending.at_mut(one).result = Some(decided.result);
+        let its = self.pending.at_mut(one);
+        (its.result, its.runs) = (Some(decided.result), its.runs + 1);
         let dirty = self.written(py, cuts, one, decided.writes)?;
         self.pending.wait(dirty, cause);
         Ok(())
@@ -104,15 +116,24 @@ impl Transactions {
             };
             if !unchanged {
                 self.put(py, cuts, one, row, true, new);
-                dirty.append(&mut self.pending.above(row, one));
+                self.changed(row, one, &mut dirty);
             }
         }
         for (row, new) in now.iter().filter(|(row, _)| value_of(&before, row).is_none()) {
             self.put(py, cuts, one, row, false, Some(new));
-            dirty.append(&mut self.pending.above(row, one));
+            self.changed(row, one, &mut dirty);
         }
         self.pending.at_mut(one).wrote = now;
         Ok(dirty)
+    }
+
+    /// A row has changed at the place of `one`.
+    fn changed(&mut self, row: &RowKey, one: u32, dirty: &mut Vec<u32>) {
+        let mut above = self.pending.above(row, one);
+        if !above.is_empty() {
+            self.contention.changed(row, above.len());
+        }
+        dirty.append(&mut above);
     }
 
     /// What a transaction has written to a row is `now` instead of what it `had` written.
@@ -185,13 +206,23 @@ impl Transactions {
         self.pending.at(one).result.as_ref().expect("it was decided").bind(py).clone()
     }
 
+    /// How many of them are final.
+    fn is_final(&self, cuts: &[Floor]) -> usize {
+        cuts.last().map_or(0, |newest| self.pending.below(newest))
+    }
+
     /// Nothing comes any more below minimal time, so nothing there is looked at again.
-    fn forget_final(&mut self, cuts: &[Floor]) {
-        let Some(newest) = cuts.last() else { return };
-        let count = self.pending.below(newest);
-        if count >= TRIM_ABOVE {
-            self.pending.forget_first(count);
+    pub fn forget_final(&mut self, py: Python<'_>, cuts: &[Floor]) -> PyResult<()> {
+        for one in self.pending.take_first(self.is_final(cuts)) {
+            let (told, runs) = (self.result(py, one), self.pending.at(one).runs);
+            let aborted = match told.cast_exact::<PyTuple>() {
+                Ok(told) => self.aborted.of(&told.get_item(1)?)?.is_truthy()?,
+                Err(_) => false, // an error item
+            };
+            self.contention.settle(runs, aborted);
+            self.pending.forget(one);
         }
+        Ok(())
     }
 }
 

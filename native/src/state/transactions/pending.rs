@@ -22,6 +22,7 @@ pub struct Transaction<V> {
     pub wrote: Vec<(RowKey, V)>,
     /// None before its first run.
     pub result: Option<V>,
+    pub runs: u32,
     /// While it waits to be looked at again: the lowest cause of what has changed below it (!).
     cause: u64,
 }
@@ -35,6 +36,7 @@ impl<V> Transaction<V> {
             read: Vec::new(),
             wrote: Vec::new(),
             result: None,
+            runs: 0,
             cause: u64::MAX,
         }
     }
@@ -116,11 +118,9 @@ impl<V> Pending<V> {
         self.order.partition_point(|other| self.at(*other).meta[..] < *cut)
     }
 
-    /// Forget the first `count`.
-    pub fn forget_first(&mut self, count: usize) {
-        for number in self.order.drain(..count).collect::<Vec<_>>() {
-            self.forget(number);
-        }
+    /// Take the first `count` out of the order: `forget` ends each.
+    pub fn take_first(&mut self, count: usize) -> Vec<u32> {
+        self.order.drain(..count).collect()
     }
 
     /// Nobody asks for this one any more, which is out of the order.
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(pending.above(&row("a"), one), none());
         assert_eq!(pending.above(&row("b"), one), [two]);
         assert_eq!(pending.above(&row("c"), one), [two]);
-        pending.forget_first(2);
+        pending.take_first(2).into_iter().for_each(|number| pending.forget(number));
         assert!(pending.touching.is_empty() && pending.order.is_empty());
     }
 

@@ -19,6 +19,7 @@ from typing import Any, Final, Protocol
 
 from flamestream.core.dataflow import user_code
 from flamestream.core.dataflow.barrier import Barrier
+from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.grouping import Grouping
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.meter import Clock, Cost, Meter
@@ -304,6 +305,10 @@ class Dataflow(Operations):
     def measure(self, every: int, clock: Clock | None = None) -> None:
         """From now on measure what each slot costs, by every so manieth entrance (meter.py)."""
         self._meter = Meter(every, clock)
+
+    def contended(self) -> Contended:
+        """How often transactions were decided here so far."""
+        return Contended() if self._ledger is None else self._ledger[0].contended()
 
     def measured(self) -> list[Cost]:
         """The cost of each slot since the last call; nothing unless it is measured."""

@@ -11,6 +11,7 @@ from itertools import chain, repeat
 from types import ModuleType
 from typing import Any, Final
 
+from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.dataflow import NO_DOORS, Output, Work
 from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.dataflow.keyed_state import AT_ONCE
@@ -133,6 +134,10 @@ class NativeFlow:
     def measured(self) -> list[Cost]:
         """The cost of each slot since the last call; nothing unless it is measured."""
         return self._flow.measured()  # type: ignore[no-any-return]
+
+    def contended(self) -> Contended:
+        """As `Dataflow.contended`."""
+        return Contended(*self._flow.contended(self._cuts.all))
 
     def _send(self) -> None:
         for owner, cause, *items in self._flow.take_messages():

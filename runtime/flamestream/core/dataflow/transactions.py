@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from flamestream.core.dataflow import user_code
 from flamestream.core.dataflow.accumulators import META, TRIM_ABOVE, Accumulators
+from flamestream.core.dataflow.contention import Contended, Contention
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.stored import PLAIN, Reading
@@ -46,7 +47,7 @@ _NONE: Final = object()
 class Transaction:
     """A transaction above minimal time, with what its last run has read, written and given."""
 
-    __slots__ = ("cause", "item", "meta", "place", "read", "result", "wrote")
+    __slots__ = ("cause", "item", "meta", "place", "read", "result", "runs", "wrote")
 
     def __init__(self, meta: Meta, item: Any) -> None:
         self.meta, self.item = meta, item
@@ -55,6 +56,7 @@ class Transaction:
         """The value of each row that its last run has asked for, by the row's key here."""
         self.wrote: dict[bytes, Any] = {}
         self.result: Any = None
+        self.runs = 0
         self.cause = END
         """While it waits to be looked at again: the lowest cause of what has changed below it (!)."""
 
@@ -71,13 +73,15 @@ class Transactions(Accumulators):
         self._touching: dict[bytes, list[Transaction]] = {}
         self._waiting: dict[Place, Transaction] = {}
         self._places: list[Place] = []  # a heap of the keys of _waiting, with stale ones
+        self._contention = Contention()
         self.slot = Slot(0)
         """The one of all of them."""
 
     def insert(self, slot: Slot, meta: Meta, payload: Any, cause: Time) -> Change:
         """A transaction: its result. Those above wait to be looked at again."""
         self.slot = slot
-        self._forget_final()
+        if self._final() >= TRIM_ABOVE:
+            self._forget_final()
         made = Transaction(meta, payload)
         insort(self._all, made, key=_PLACE)
         self._run(made, cause)
@@ -102,6 +106,7 @@ class Transactions(Accumulators):
     def _run(self, one: Transaction, cause: Time) -> None:
         """Decide a transaction by what stands below it."""
         before, one.read = one.read, {}
+        one.runs += 1
 
         def read(row: tuple[str, Any], other: Any) -> Any:
             key = codec.encode(row)
@@ -144,7 +149,10 @@ class Transactions(Accumulators):
                 if len(entries) > TRIM_ABOVE:
                     self.trim(bucket, self._cuts.all)
                 insort(entries, (one.meta, one, now[key], None), key=META)
-            dirty += self._above(key, one)
+            above = list(self._above(key, one))
+            if above:
+                self._contention.changed(key, len(above))
+            dirty += above
         return dirty
 
     def _above(self, key: bytes, one: Transaction) -> Iterable[Transaction]:
@@ -184,14 +192,21 @@ class Transactions(Accumulators):
 
     # --- what is final --------------------------------------------------------------------------------------
 
+    def _final(self) -> int:
+        return bisect_left(self._all, self._cuts.newest, key=_ORDER)
+
     def _forget_final(self) -> None:
         """Nothing comes any more below minimal time, so nothing there is looked at again."""
-        final = bisect_left(self._all, self._cuts.newest, key=_ORDER)
-        if final < TRIM_ABOVE:
-            return
+        final = self._final()
         for one in self._all[:final]:
             self._touch(one, one.read, ())
+            self._contention.final(one.runs, type(one.result) is tuple and one.result[1].aborted)
         del self._all[:final]
+
+    def contended(self) -> Contended:
+        """How often transactions were decided here so far."""
+        self._forget_final()
+        return self._contention.told()
 
     def go_back(self, cut: Time) -> None:
         """Be as at the live cut `cut`: what is above it comes again."""

@@ -161,7 +161,7 @@ def decided(vertex: Vertex, debug: bool) -> Decide:
     """The step of the REDUCE that decides transactions (model/tables/ledger.py), without its fold: the same result."""
     deciding = vertex.combine
     assert isinstance(deciding, Deciding)
-    decide = observed(deciding.decide, debug)
+    decide = observed(deciding.decide_as_named if debug else deciding.decide, debug)
 
     def call(read: Read, item: Any) -> tuple[Any, Sequence[Write[Any, Any]]]:
         return _concluded(deciding, partial(decide, read, item), item)

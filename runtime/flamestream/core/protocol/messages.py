@@ -311,6 +311,11 @@ class Progress(_Message, frozen=True):
     skipped: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
     """Under `at-most-once`: records of my fronts of each source that recoveries have skipped, since the job
     began."""
+    transactions: Count = 0
+    """Transactions whose outcome is final, since I began; what a recovery decides again counts again."""
+    decisions: Count = 0
+    """The same, and once more for each time that one was decided again."""
+    aborted: Count = 0
     idle: Annotated[dict[SourceName, Count], Meta(max_length=MAX_FRONTS)] = {}
     """Partitions of my fronts of each source with event time that are idle, where there are any."""
     errors: Count = 0
@@ -341,6 +346,9 @@ class Busy(_Message, frozen=True):
     """Slots that cost much, with the key that has most of it, in words for people."""
     held_us: Count = 0
     """The time in which a source of mine could have given more than I took."""
+    rows: Annotated[list[tuple[Key, Count]], Meta(max_length=MOST_KEYS)] = []
+    """The rows whose changes had most transactions looked at again since I began, the most first, in words for
+    people."""
 
 
 class Failed(_Message, frozen=True):

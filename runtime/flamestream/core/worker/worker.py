@@ -577,7 +577,7 @@ class Worker:
             # a standby reports too: else nobody could tell that its machine is gone before it is given slots
             return
         self._reported = self._instant
-        acker, fronts = self._acker, self._fronts
+        acker, fronts, contended = self._acker, self._fronts, self.flow.contended()
         # minimal time stays at it; said each time, for the coordinator may be a new one
         if acker is not None and acker.error is not None:
             self._actions.append(ToldCoordinator(msg.Failed(self.fence, "user", acker.error)))
@@ -592,6 +592,7 @@ class Worker:
             reached=fronts.reached, skipped=fronts.skipped,
             errors=self._outputs.counts.get(self.flow.errors, 0), warm=self._rejoin.prefetch.warm,
             **self._counters.report(fronts.replayed, self._outputs.invalidated),
+            transactions=contended.decided, decisions=contended.runs, aborted=contended.aborted,
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))
         # What makes this attempt unfit is said with each report, for the coordinator may be one that was

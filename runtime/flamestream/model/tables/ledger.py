@@ -54,6 +54,8 @@ class Deciding:
 
     functions: list[Function] = field(default_factory=list)
     rules: dict[str, Rules] = field(default_factory=dict)
+    keys: dict[int, Function] = field(default_factory=dict)
+    """By the number of a function: an item -> the rows that it means to touch."""
     keeps: ClassVar = "every row that was ever written, for ever"
 
     @property
@@ -69,6 +71,11 @@ class Deciding:
     def decide(self, read: Read, item: Side) -> Decision:
         """The decision of a transaction."""
         return decide(self.functions[item.number], item.item, read, self.rules)
+
+    def decide_as_named(self, read: Read, item: Side) -> Decision:
+        """The same in debug mode, where a transaction may touch no rows but those that it means to, and indexes."""
+        keys = self.keys.get(item.number)
+        return decide(self.functions[item.number], item.item, read, self.rules, keys)
 
     def __call__(self, before: Rows, item: Side) -> Rows:
         decision, rows = self.decide(before.rows.get, item), before.rows
@@ -97,9 +104,11 @@ class Ledger:
         self.indexes.setdefault(table, []).append((name, key))
         return made
 
-    def enter(self, stream: Stream[Any], function: Function) -> int:
+    def enter(self, stream: Stream[Any], function: Function, keys: Function | None = None) -> int:
         """Have the items of a stream be transactions. The number of their function."""
         number = len(self.deciding.functions)
+        if keys is not None:
+            self.deciding.keys[number] = keys
         self.deciding.functions.append(Indexed(function, self.indexes) if self.indexes else function)
         numbered = stream.map(Numbered(number, function))
         if self.merged is not None:
@@ -125,6 +134,10 @@ class Table(Generic[K, V]):
 
     ledger: Ledger
     name: str
+
+    def __getitem__(self, key: K) -> tuple[str, K]:
+        """One of its rows, as `keys=` of a `transact` names it."""
+        return self.name, key
 
     def index(self, name: str, *, key: Callable[[V], Any]) -> "Table[Any, Set[K]]":
         """A table that has, for each value of `key(row's value)`, the keys of the rows that have it.
@@ -242,14 +255,16 @@ def added_table(graph: "Graph", name: str, rules: Rules) -> Table[Any, Any]:
     return Table(ledger, name)
 
 
-def transacted(stream: Stream[T], function: Callable[[State, T], R]) -> Transacted[T, R]:
+def transacted(
+    stream: Stream[T], function: Callable[[State, T], R], keys: Function | None = None
+) -> Transacted[T, R]:
     """The outcomes of `function(state, item)`. Raises GraphError if the graph has no table."""
     ledger = stream.graph.ledger
     if ledger is None:
         raise GraphError(
             f"{call_site()}: transact in graph {stream.graph.name!r}, which has no graph.table(...)"
         )
-    return Transacted(ledger, ledger.enter(stream, function), fields.result_of(function))
+    return Transacted(ledger, ledger.enter(stream, function, keys), fields.result_of(function))
 
 
 def upserted(

@@ -21,8 +21,9 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from flamestream.model.errors import PayloadError, UserError
 from flamestream.model.failure import Raised, called, shortened
 from flamestream.model.payload import payload_type
-from flamestream.model.payloads.codec import check, checked_size, encode
+from flamestream.model.payloads.codec import check, checked_size, decode, encode
 from flamestream.model.quoted import quoted
+from flamestream.model.tables.index import no_keys
 from flamestream.model.vertex import Function
 
 K = TypeVar("K")
@@ -134,6 +135,11 @@ class State:
         raise gone_through()
 
     @property
+    def touched(self) -> set[bytes]:
+        """The rows that were read or set, each as the encoding of (table's name, key)."""
+        return set(self._before)
+
+    @property
     def writes(self) -> tuple[Write[Any, Any], ...]:
         """The rows that are another than before."""
         found = (Write(*self._before[place], self._now[place]) for place in self._written)
@@ -173,6 +179,11 @@ def too_many_rows(table: Any, key: Any) -> UserError:
     return UserError(f"a transaction touches more than {MOST_KEYS} rows, now {found}: make several of it")
 
 
+def not_named(table: Any, key: Any) -> UserError:
+    found = quoted(shortened((table, key)))
+    return UserError(f"it touches {found}, which its keys= does not name: name it, or leave keys= out")
+
+
 def too_many_bytes() -> UserError:
     return UserError(f"a transaction writes more than {MOST_BYTES >> 20} MiB: make several of it")
 
@@ -191,13 +202,19 @@ def gone_through() -> UserError:
     )
 
 
-def decide(function: Function, transaction: Any, read: Read, rules: Mapping[str, Rules]) -> Decision:
+def decide(
+    function: Function, transaction: Any, read: Read, rules: Mapping[str, Rules], keys: Function | None = None
+) -> Decision:
     """The decision of a transaction: `function(state, transaction)`, or nothing if that raises Abort or leaves what
-    a check does not allow. Raises what the function or a check raises else, blamed on it."""
+    a check does not allow. Raises what the function or a check raises else, blamed on it; the same if it has touched
+    a row that is not one of `keys(transaction)`."""
     state = State(read, rules)
     try:
         result = called(function, state, transaction)
         _check_result(function, result)
+        if keys is not None:
+            named = {encode((getattr(row[0], "name", row[0]), row[1])) for row in called(keys, transaction)}
+            _check_named(function, state.touched - named, rules)
         writes = state.writes
         for write in writes:
             allows = rules[write.table].check
@@ -214,6 +231,13 @@ def refused(raised: Raised, transaction: Any) -> Decision:
         return Decision(Aborted(transaction, raised.error.reason), aborted=True)
     raised.given = transaction
     raise raised
+
+
+def _check_named(function: Function, others: set[bytes], rules: Mapping[str, Rules]) -> None:
+    """Raises Raised, which blames the function, for a row of a table that is no index."""
+    for table, key in map(decode, sorted(others)):
+        if rules[table].initial is not no_keys:
+            raise Raised(function, not_named(table, key))
 
 
 def _check_result(function: Function, result: Any) -> None:

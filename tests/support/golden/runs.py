@@ -55,6 +55,14 @@ STATUS: Final = replace(
     workers=[replace(TICKLESS_STATUS.workers[0], busy=0.5)],
 )
 WATCHED: Final = replace(STATUS, before="c0de0", watched=True)
+DECIDED: Final = replace(
+    WATCHED,
+    workers=[
+        replace(
+            WATCHED.workers[0], transactions=9, decisions=10, aborted=1, contended=[("accounts['ann']", 2)]
+        )
+    ],
+)
 BEGUN: Final = Begun({"docs": "history/"}, 9 << 12)
 REFUSED: Final = "this job began with a history that was not written down"
 LINEAGE: Final = Lineage("0a" * 16, "/runs/words", "words")
@@ -97,7 +105,12 @@ RUNS: Final = (
         "run-folder",
         _write_run,
         _read_run,
-        ((TICKLESS, TICKLESS_STATUS, PROCESS), (INFO, STATUS, PROCESS), (INFO, WATCHED, PROCESS)),
+        (
+            (TICKLESS, TICKLESS_STATUS, PROCESS),
+            (INFO, STATUS, PROCESS),
+            (INFO, WATCHED, PROCESS),
+            (INFO, DECIDED, PROCESS),
+        ),
     ),
     Format(
         "bootstrap", lambda folder, noted: RunFolder(folder).write(MARK, noted), _read_begun, (REFUSED, BEGUN)

@@ -1,5 +1,5 @@
-"""A worker without sockets: CPU time of a transfer, by the kernel and by the reference parts in Python, and of a
-changed row in a snapshot.
+"""A worker without sockets: CPU time of a transfer, by the kernel and by the reference parts in Python, of a changed
+row in a snapshot, and of transfers that two sources contend for.
 
 Does not: wait, write files, or run a second worker.
 """
@@ -15,8 +15,14 @@ import bank_graphs
 from figures.core import Alone
 
 from bank.workloads import ACCOUNTS, WORKLOADS, lines
+from flamestream.core.dataflow.dataflow import Work
+from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.parts import Parts
 from flamestream.core.protocol import actions
+from flamestream.core.protocol.settings import WorkerSettings
+from flamestream.model.ids import WorkerId
+from flamestream.model.meta import meta_of
+from flamestream.model.time import START, Time
 from flamestream.store.segment import table_of, written
 
 BATCH: Final = 64
@@ -70,8 +76,62 @@ def snapshots(parts: Parts, changed: int = ACCOUNTS) -> dict[str, Any]:
     }
 
 
-def _texts(count: int) -> list[str]:
-    return [line.decode() for line in islice(lines(WORKLOADS["uniform"], count), count)]
+def contention(parts: Parts, workload: str, behind: int, count: int = 40_000) -> dict[str, Any]:
+    """CPU time of a transfer of two sources, of which one comes so many passes behind the other: by then those of the
+    other have been decided, and those that have read what changes are decided again. With 0 each is decided once,
+    which no strategy can do for less."""
+    sourced, its = _Sourced(parts), _texts(count, workload)
+    gc.collect()
+    begin = time.process_time()
+    for turn in range(-(-count // BATCH) + behind):
+        sourced.take(its, turn, behind)
+    spent = time.process_time() - begin
+    said = sourced.flow.contended()
+    assert said.decided == sourced.released == count, "each is decided"
+    return {
+        "n": count, "us": round(spent / count * 1e6, 2), "runs": round(said.runs / count, 2),
+        "aborted": said.aborted,
+    }  # fmt: skip
+
+
+class _Nowhere:
+    """Nothing leaves a worker that is alone."""
+
+    def _left(self, *what: Any) -> Any:
+        raise AssertionError(what)
+
+    send = send_gathered = located = error = late = _left
+
+
+class _Sourced:
+    """A dataflow that is given the transfers of two sources, pass by pass."""
+
+    def __init__(self, parts: Parts) -> None:
+        graph, me = bank_graphs.bank.validated(), WorkerId("w")
+        self.cuts, self.released = LiveCuts(START), 0
+        self.flow = parts.dataflow(graph, WorkerSettings("bank", 1, ()), me, self.cuts, _Nowhere())
+        self._source = graph.sources[0].id
+        self._barriers = {vertex.id: parts.barrier() for vertex in graph.sinks}
+        self.flow.reset([me], {**self._barriers, self.flow.errors: parts.barrier()})
+
+    def take(self, texts: Sequence[str], turn: int, behind: int) -> None:
+        """One pass: what the first source has of this turn, and the second of one before. What is below both is
+        final."""
+        self.flow.run([*self._half(texts, turn, 0), *self._half(texts, turn - behind, 1)])
+        self.cuts.advance(Time(1 + (turn - behind + 1) * BATCH if turn >= behind else 1))
+        self.released += sum(len(barrier.release(self.cuts.minimal)) for barrier in self._barriers.values())
+
+    def _half(self, texts: Sequence[str], turn: int, source: int) -> list[Work]:
+        first = max(0, turn) * BATCH
+        numbers = range(first + source, min(first + BATCH, len(texts)) if turn >= 0 else 0, 2)
+        return [
+            (meta_of(Time(1 + number), 0), Time(1 + number), self._source, texts[number], False)
+            for number in numbers
+        ]
+
+
+def _texts(count: int, workload: str = "uniform") -> list[str]:
+    return [line.decode() for line in islice(lines(WORKLOADS[workload], count), count)]
 
 
 def _spent(worker: Worker, texts: Sequence[str]) -> float:

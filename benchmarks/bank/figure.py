@@ -10,6 +10,7 @@ cache and plain loops in the same run; and what else a transaction may meet.
     idle           100 a second, beside a plain reduce
     epochs         latency over the interval between epochs, and without a guarantee
     hot            one account in every transfer, and all over four accounts, beside uniform; two workers
+    contention     two sources of which one comes behind the other: how often a transfer is decided, and its CPU time
     keys           a million accounts, drawn by Zipf's law
     aborts         a share of transfers that are refused
     orders         2 to 8 keys that are found by reading another, a tenth refused
@@ -55,6 +56,7 @@ ONE: Final = Settings()
 TWO: Final = Settings(workers=2)
 KILLS: Final = (4.0, 11.0, 18.0)
 """Seconds into a phase of 25."""
+BEHIND: Final = (0, 1, 8)
 AROUND: Final = 5.0
 """Seconds behind a kill that belong to it."""
 SYNCED: Final = ((True, ""), (False, ", no fsync"))
@@ -140,6 +142,13 @@ def hot() -> Measured:
     return _of(("uniform", "one hot account", "four accounts"), TWO, at(MODERATE, 6.0))
 
 
+def contention() -> Measured:
+    """Without sockets: by account and by how far the other source is behind, in passes of 64 transfers."""
+    for workload in ("uniform", "one hot account", "four accounts"):
+        for behind in BEHIND:
+            yield f"{workload}, {behind} behind", alone.contention(FASTEST, workload, behind)
+
+
 def keys() -> Measured:
     """By Zipf's exponent."""
     return _of([f"zipf {zipf}" for zipf in ZIPF], ONE, at(MODERATE, 4.0))
@@ -215,7 +224,8 @@ def _asked(clients: Clients, phase: Phase) -> dict[str, Any]:
 
 
 ALL: Final = (
-    rate, latency, idle, epochs, hot, keys, aborts, orders, business, consistency, snapshot, parts, gap, queries,
+    rate, latency, idle, epochs, hot, contention, keys, aborts, orders, business, consistency, snapshot, parts, gap,
+    queries,
 )  # fmt: skip
 PARTS: Final[dict[str, Callable[[], Measured]]] = {part.__name__: part for part in ALL}
 

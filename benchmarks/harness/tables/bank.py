@@ -209,6 +209,17 @@ def _parts(cases: Cases) -> list[Line]:
     ]  # fmt: skip
 
 
+def _contention(cases: Cases) -> list[Line]:
+    return [
+        (
+            f"two sources, {case} passes of 64: decisions and CPU time of a transfer",
+            f"{_spread(_values(cases, case, 'runs'), '.2f')}, {_spread(_values(cases, case, 'us'), '.1f')} us",
+            "2 times 0 behind" if not case.endswith(" 0 behind") else "-",
+        )
+        for case in cases
+    ]
+
+
 def _gap(cases: Cases) -> list[Line]:
     asked = {"with a standby": "300 ms", "without": "1,000 ms"}
     lines = []
@@ -229,6 +240,7 @@ _LINES: Final[dict[str, Callable[[Cases], list[Line]]]] = {
     "idle": _idle,
     "epochs": _epochs,
     "hot": _rates("two workers, {}", "5000/s", "0.5 of uniform, 20,000/s, 15 ms", "uniform"),
+    "contention": _contention,
     "keys": _rates("a million accounts, {}", "5000/s", "within 2 times", "zipf 0.0"),
     "aborts": _rates("a million accounts, {}", "5000/s", "within 1.2 times", "aborts 0%"),
     "orders": _rates("{} of 2 to 8 keys found by reading, a tenth refused", "5000/s", "15,000/s, 15 ms"),

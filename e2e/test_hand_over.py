@@ -1,9 +1,14 @@
 """A job of another name goes on where one that runs ends: by its leave, with its sources, sinks and state."""
 
+import json
+from collections.abc import Iterator
+
+import pytest
+
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
-from e2e.support.installation import Installation
-from e2e.support.kube import Kube
+from e2e.support.installation import Installation, install
+from e2e.support.kube import Kube, until
 
 
 def test_green_goes_on_where_blue_ends_and_an_audit_finds_all_of_it(
@@ -34,6 +39,50 @@ def test_green_goes_on_where_blue_ends_and_an_audit_finds_all_of_it(
 
         kube.delete("FlameStreamJob", blue.name)
         assert green.drill("worker")["phase"] == "Passed", "what was the other's is its own now"
+    finally:
+        green.delete()
+        blue.delete()
+
+
+def audited(job: FolderJob) -> int:
+    """How much was delivered, all of which an audit finds right."""
+    found = json.loads(job.typed("audit", job.name, "--json"))
+    assert found["clean"], found
+    return int(found["delivered"])
+
+
+@pytest.fixture
+def elsewhere(namespace: str) -> Iterator[Kube]:
+    """Another namespace of the same operator."""
+    made = Kube(fresh())
+    made.make_namespace()
+    install(namespace, made.namespace)
+    yield made
+    made.unmake_namespace()
+    install(namespace)
+
+
+def test_green_goes_on_in_another_namespace_with_the_leave_of_both(
+    installation: Installation, kube: Kube, elsewhere: Kube
+) -> None:
+    blue = FolderJob(kube, installation, fresh())
+    blue.start()
+    blue.wait_status("epoch")
+    its = blue.spec()
+    places = {name: its[name] for name in ("sources", "sinks")}
+    extra = {**places, "takeOver": {"job": f"{kube.namespace}/{blue.name}"}}
+    green = FolderJob(elsewhere, installation, fresh(), docs=blue.name, extra=extra)
+    elsewhere.apply(installation.secret(), green.application())
+    green.apply()
+    try:
+        green.wait_condition("Degraded", "TakeOverWaits")
+        blue.apply(handOver={"to": f"{elsewhere.namespace}/{green.name}"})
+        green.wait_ready(240)
+        assert blue.status()["phase"] == "HandedOver"
+        assert green.status()["identity"] == f"{kube.namespace}.{blue.name}"
+        kube.delete("FlameStreamJob", blue.name)
+        first = audited(green)
+        until("results come", lambda: audited(green) > first, 120)
     finally:
         green.delete()
         blue.delete()

@@ -1,13 +1,14 @@
 """Ten upgrades of a job under load, two of which fail their watch, with a kill in each: nothing is lost or
-doubled, and how long the output stands still. Some ten minutes; not among those of each push. And beside
-them, where E2E_FLINK_IMAGE is set, upgrades of Flink with the steps of its Kubernetes operator
-(support/flink.py), in four."""
+doubled, every result is of the code whose it is, and how long the output stands still. Some ten minutes; not
+among those of each push. And beside them, where E2E_FLINK_IMAGE is set, upgrades of Flink with the steps of
+its Kubernetes operator (support/flink.py), in four."""
 
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import pytest
+from harness.versions import code_of
 
 from e2e.conftest import flowing, fresh
 from e2e.support import faults
@@ -36,24 +37,27 @@ def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
 
 
 def test_ten_upgrades_with_kills_lose_and_double_nothing(stream: Stream, report: Report) -> None:
+    ticks: list[str] = []
     for number in range(1, UPGRADES + 1):
         stream.wait_ready(240)
         stream.kube.wait("FlameStreamJob", stream.name, is_stable, 120)  # other code would need a stop before
         stream.wait_flowing(120)
         fails, kill = number in FAILS, KILLS[number % len(KILLS)]
         calm = gap_behind(stream, stream.state()["now"], 3.0)
-        since, before = stream.state()["now"], stream.status()["run"].get("turnedAt", "")
-        stream.change_code(f"\n# version {number}\n" + (MISTAKE if fails else ""))
+        since, before = stream.state()["now"], attempt_of(stream.status())
+        stream.change_code(code_of(number) + (MISTAKE if fails else ""))
         if fails:
             taken_back(stream)
         else:
-            turned(stream, before)
+            ticks.append(f"{turned(stream, before)}:{number}")
         tick = gap_behind(stream, since, 1.0)
         since = stream.state()["now"]
         kill(stream)
         killed = gap_behind(stream, since, SETTLED)
-        verdict = stream.ask("/audit")
-        figures = {name: verdict[name] for name in ("clean", "items", "documents")}
+        verdict = stream.ask(f"/audit?ticks={','.join(ticks)}")
+        figures = {
+            name: verdict[name] for name in ("clean", "lost", "doubled", "foreign", "items", "documents")
+        }
         what = f"upgrade {number}{' taken back' if fails else ''}, then {kill.__name__}"
         report(what, gap_ms=tick, calm_ms=calm, kill_gap_ms=killed, **figures)
         assert verdict["clean"], verdict
@@ -66,14 +70,21 @@ def gap_behind(stream: Stream, since: float, seconds: float) -> float:
     return float(stream.ask(f"/gap?since={since}")["gap_ms"])
 
 
-def turned(stream: Stream, before: str) -> None:
-    """Until other code has taken over."""
+def attempt_of(status: Any) -> int:
+    """That of the last recovery or tick."""
+    return int((status.get("recovery") or {}).get("attempt", 0))
 
-    def is_turned(job: Any) -> bool:
-        run = job.get("status", {}).get("run", {})
-        return run.get("turnedAt", "") not in ("", before) and not run.get("next")
 
-    stream.kube.wait("FlameStreamJob", stream.name, is_turned, 240)
+def turned(stream: Stream, before: int) -> int:
+    """Until other code has taken over, behind attempt `before`: the cut from which on all is its own."""
+
+    def cut(job: Any) -> int:
+        status = job.get("status", {})
+        recovery = status.get("recovery") or {}
+        is_made = attempt_of(status) > before and recovery.get("kind") == "tick"
+        return int(recovery["replayedFrom"]) if is_made and not status["run"].get("next") else 0
+
+    return int(stream.kube.wait("FlameStreamJob", stream.name, cut, 240))
 
 
 def is_stable(job: Any) -> bool:

@@ -84,6 +84,22 @@ def test_code_that_raises_is_taken_back_and_costs_the_stream_nothing(job: Folder
     )
 
 
+def test_what_other_code_gives_is_shown_before_it_takes_over(job: FolderJob) -> None:
+    """The canary's records are those behind the committed cut: at a longer interval there are some at any moment."""
+    stable(job)
+    its = {"checkpoint": {"interval": "10s"}, "upgrade": {"canary": 100, "watch": "1s"}}
+    job.kube.patch("FlameStreamJob", job.name, {"spec": its})
+    first = job.status()["run"]
+    job.kube.apply(job.application(CODE.replace("len(postings))", "-len(postings))")))
+    job.kube.wait("FlameStreamJob", job.name, lambda it: it["status"]["run"].get("next"), 240)
+    shown = job.typed("upgrade", job.name, "--diff", code=3)
+    assert "may take over" in shown and " 0 results equal, " in shown and "index, of record" in shown, shown
+    job.kube.wait("FlameStreamJob", job.name, lambda it: it["status"]["run"]["code"] != first["code"], 240)
+    job.kube.patch("FlameStreamJob", job.name, {"spec": {"checkpoint": {"interval": "1s"}}})
+    job.kube.apply(job.application(CODE))
+    job.kube.wait("FlameStreamJob", job.name, lambda it: it["status"]["run"]["code"] == first["code"], 300)
+
+
 def test_an_edit_while_the_one_before_is_watched_waits_and_stops_nothing(job: FolderJob) -> None:
     stable(job)
     job.kube.patch("FlameStreamJob", job.name, {"spec": {"upgrade": {"canary": 0, "watch": "30s"}}})

@@ -14,8 +14,9 @@ everything is through.
     /state                               documents sent, deliveries, items, the time
     /gap?since=T                         the longest pause between deliveries since then, and when it ended
     /latency?first=N&last=M              of documents N to M, in milliseconds
-    /audit                               counts of what is lost, doubled, reordered; and whether all is
-                                         through
+    /audit?ticks=CUT:VERSION,...         counts of what is lost, doubled, reordered, foreign; and whether all
+                                         is through. `ticks`: from which cut on which version of the code has
+                                         to have made an item, which says that itself (versions.py)
 """
 
 import bisect
@@ -34,6 +35,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from harness.versions import Ticks, unmarked
 from harness.wire import Consumer, LineConsumer, LineProducer, Producer, Wire
 
 sys.path.insert(0, "/opt/flamestream/app")
@@ -129,11 +131,13 @@ class Outside:
         }
         return {"documents": len(ordered), **quantiles, "max": round(ordered[-1], 1)}
 
-    def audit(self) -> dict[str, Any]:
-        """Every slot's items, in the order delivered, against the reference."""
+    def audit(self, ticks: str = "") -> dict[str, Any]:
+        """Every slot's items, in the order delivered, against the reference, and each against the version of
+        the code that had to make it."""
         import workload  # the application, from the job's own ConfigMap
 
         from flamestream.model import payload as payloads
+        from flamestream.model.meta import Meta, time_of_meta
         from flamestream.model.slot import slot_of
         from flamestream.model.time import START, FrontId, next_time
         from flamestream.reference import interpret
@@ -153,14 +157,17 @@ class Outside:
             )
         got: dict[int, list[bytes]] = {}
         metas: dict[int, bytes] = {}
-        disorder = 0
+        disorder = of_another = 0
+        due = Ticks(ticks)
         for _, bundles in delivered:
             for bundle in bundles:
                 for meta, value in payloads.decode_items(bundle[3]):
                     disorder += bytes(meta) <= metas.get(bundle[0], b"")
                     metas[bundle[0]] = bytes(meta)
-                    got.setdefault(bundle[0], []).append(payloads.encode(value))
-        verdict, problem = verdict_of(expected, got, disorder, count), self._consumer.problem
+                    version, plain = unmarked(value)
+                    of_another += version != due.version_at(time_of_meta(Meta(meta)))
+                    got.setdefault(bundle[0], []).append(payloads.encode(plain))
+        verdict, problem = verdict_of(expected, got, disorder, count, of_another), self._consumer.problem
         return (
             {**verdict, "complete": False, "clean": False, "first_difference": problem}
             if problem
@@ -175,7 +182,7 @@ class LineOutside(Outside):
     def __init__(self) -> None:
         super().__init__(LineProducer, LineConsumer)
 
-    def audit(self) -> dict[str, Any]:
+    def audit(self, ticks: str = "") -> dict[str, Any]:
         """Every word's lines, in the order delivered, against those that its documents make."""
         delivered = list(self.deliveries)  # before looking at what was sent: more comes while this runs
         count = len(self.producer.sent)
@@ -201,11 +208,16 @@ def changes_of(texts: Iterable[str]) -> dict[bytes, list[bytes]]:
 
 
 def verdict_of(
-    expected: dict[Any, list[bytes]], got: dict[Any, list[bytes]], disorder: int, sent: int
+    expected: dict[Any, list[bytes]],
+    got: dict[Any, list[bytes]],
+    disorder: int,
+    sent: int,
+    of_another: int = 0,
 ) -> dict[str, Any]:
     """Counts of what is lost, doubled, reordered or of nowhere, the first difference, and whether all of
-    `expected` is there."""
-    lost = doubled = foreign = 0
+    `expected` is there. `of_another`: what another version of the code made than had to, foreign too."""
+    lost = doubled = 0
+    foreign = of_another
     first = ""
     for slot in sorted({*expected, *got}):
         wanted, found = expected.get(slot, []), got.get(slot, [])
@@ -252,7 +264,7 @@ class Questions(BaseHTTPRequestHandler):
         elif parts.path == "/latency":
             answer = OUTSIDE.latency(int(given["first"]), int(given["last"]))
         elif parts.path == "/audit":
-            answer = OUTSIDE.audit()
+            answer = OUTSIDE.audit(given.get("ticks", ""))
         data = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(data)))

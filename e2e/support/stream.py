@@ -137,7 +137,8 @@ class Stream(Job):
 
 def apply_outside(kube: Kube, name: str, node: str, variables: dict[str, str], mounts: Object) -> None:
     """A new pod of outside.py with its Service, until it is ready. `variables`: of its environment."""
-    files = {"outside.py": "e2e/support/outside.py", "harness/wire.py": "benchmarks/harness/wire.py"}
+    harness = {f"harness/{name}.py": f"benchmarks/harness/{name}.py" for name in ("wire", "versions")}
+    files = {"outside.py": "e2e/support/outside.py", **harness}
     code = {Path(place).name: (ROOT / place).read_text() for place in files.values()}
     laid = [{"key": Path(place).name, "path": path} for path, place in files.items()]
     mounts = {"code": ({"configMap": {"name": name, "items": laid}}, "/e2e"), **mounts}

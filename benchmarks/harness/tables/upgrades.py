@@ -28,13 +28,15 @@ def upgrades_table(rows: list[Row]) -> str:
 
 def cluster_upgrades_table(rows: list[Row]) -> str:
     """Markdown: a line for each upgrade of e2e/test_ten_upgrades.py."""
-    head = ["upgrade", "output stood still, ms", "behind the kill", "calm", "clean", "load"]
+    head = [
+        "upgrade", "output stood still, ms", "behind the kill", "calm", "lost, doubled, of the wrong code", "load"
+    ]  # fmt: skip
     numbers = ("gap_ms", "kill_gap_ms", "calm_ms")
     lines = [
         [
             row["what"],
             *(f"{row[name]:.0f}" for name in numbers),
-            "yes" if row["clean"] else "no",
+            f"{row['lost']}, {row['doubled']}, {row['foreign']}",
             f"{row['load']:.0f}",
         ]
         for row in rows

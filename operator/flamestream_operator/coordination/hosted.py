@@ -22,6 +22,8 @@ from flamestream.ports import Background, JobRecords, ObjectStore
 from flamestream_operator.coordination.contained import Contained
 from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate, host_of
 
+FENCED: Final = "fenced"
+"""The outcome of a coordinator that another one has taken over from."""
 RETIRED_FOR: Final = 60.0
 AGAIN: Final = 0.5
 """Seconds before a coordinator that was fenced has a successor."""
@@ -183,8 +185,11 @@ class Hosted:
             self._server.disconnect(hello.worker)
             return
         self._hellos[hello.worker] = (hello, time.monotonic())
+        finish = self._host.finish if self._host is not None else None
+        if finish is not None and finish.outcome == FENCED:
+            return  # (!) the job goes on: who is told to stop here is not there for it
         # Whoever was away when the job ended has not heard of it, and would dial for ever.
-        if self._early_end or (self._host is not None and self._host.finish is not None):
+        if self._early_end or finish is not None:
             self._server.tell(hello.worker, Stop("the job has ended"))
             return
         if self._host is not None:
@@ -282,7 +287,7 @@ class Hosted:
             self._tell(self.job.job)
 
     def _finished(self, finish: co.Finish) -> None:
-        if finish.outcome == "fenced":
+        if finish.outcome == FENCED:
             log.warning("another coordinator acts", extra={"job": self.job.job, "reason": finish.message})
             self._reactor.later(AGAIN, self._begin_again)
         else:
@@ -290,8 +295,8 @@ class Hosted:
 
     def _begin_again(self) -> None:
         if not self._closed:
-            # Let go so that they dial: the first Hello makes the successor.
-            self._host = None
+            # Let go so that they dial: the first Hello makes the successor, which has been asked for nothing yet.
+            self._host, self._asked = None, ""
             self._let_go()
 
     def _let_go(self) -> None:

@@ -123,7 +123,15 @@ def canary(
             if error.category == "retryable":
                 return Canary(untried=str(error), epoch=begins.epoch)
             return Canary(failed=str(error), epoch=begins.epoch)
-    return compared(first, second, Pace(begins.rate, checked.job.spec.workers.least), begins.epoch)
+    pace = Pace(_pace(begins, newest), checked.job.spec.workers.least)
+    return compared(first, second, pace, begins.epoch)
+
+
+def _pace(begins: Start, newest: Callable[[], SnapshotIndex | None]) -> float:
+    try:
+        return begins.pace(newest())
+    except FlameStreamError:  # a note less, and no reason against the upgrade
+        return begins.rate
 
 
 def _why_not(spec: Spec, most: int) -> str:

@@ -49,6 +49,8 @@ class Start:
     behind: tuple[Behind, ...]
     rate: float
     """Journalled records a second behind the cut; 0: there are none."""
+    began: float
+    """When it was, on the monotonic clock."""
 
     @property
     def epoch(self) -> int:
@@ -58,6 +60,17 @@ class Start:
     def journalled(self) -> int:
         """Records in journals."""
         return sum(_count(each.entries or ()) for each in self.behind)
+
+    def pace(self, newest: SnapshotIndex | None) -> float:
+        """Records a second: of journals, or else by how many more the `newest` snapshot has now; 0: none came."""
+        if self.rate or newest is None:
+            return self.rate
+        came = self._entered(newest) - self._entered(self.savepoint.index)
+        return max(0, came) / max(time.monotonic() - self.began, PAUSE)
+
+    def _entered(self, index: SnapshotIndex) -> int:
+        fronts = {each.source.front.front for each in self.behind if not each.source.front.of_call}
+        return sum(each.records for each in index.fronts if each.front in fronts)
 
 
 def start(
@@ -110,7 +123,7 @@ def _started(
         # who has no place there yet is new, and has no records
         if source.front.front in positions
     ]
-    return Start(Savepoint("", str(folder), index), tuple(behind), _rate(behind, index.cut))
+    return Start(Savepoint("", str(folder), index), tuple(behind), _rate(behind, index.cut), time.monotonic())
 
 
 def _behind(source: RecordedSource, index: SnapshotIndex, most: int) -> Behind:

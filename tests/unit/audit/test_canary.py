@@ -220,6 +220,18 @@ def test_a_commit_while_it_begins_begins_it_anew(tmp_path: Path) -> None:
     assert (begun.epoch, begun.journalled) == (8, 16)
 
 
+def test_a_source_with_an_order_of_its_own_is_as_fast_as_snapshots_say_meanwhile(tmp_path: Path) -> None:
+    """No journal says when its records came."""
+    slow = (NEGATIVE[0], ": (line.split()[0], __import__('time').sleep(0.002) or count)")
+    job = Job(tmp_path, slow, kind="timed", lines=640)
+    assert job.index is not None
+    assert not any("slower" in note for note in job.canary(most=16).notes), "nothing has come"
+    fronts = [msgspec.structs.replace(each, records=each.records + 100_000_000) for each in job.index.fronts]
+    looks = [job.index, job.index, msgspec.structs.replace(job.index, fronts=tuple(fronts))]
+    found = canary(job.now, job.before, lambda: looks.pop(0), journal_of(job.now.job), most=16)
+    assert any("slower than the stream" in note for note in found.notes), found
+
+
 # --- the comparison -----------------------------------------------------------------------------------------
 
 

@@ -1,11 +1,16 @@
 """One job's coordinator, as a thread beside the loop reads it."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
+from msgspec import structs
 
-from flamestream.core.coordinator.coordination import Settings, Status
-from flamestream.model.ids import WorkerId
+from flamestream.core.coordinator.coordination import Finish, Settings, Status
+from flamestream.core.protocol.messages import Hello
+from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.net.acceptor import listen
 from flamestream.net.control_link import ControlListener
 from flamestream_operator.coordination.hosted import Hosted
@@ -40,3 +45,87 @@ def test_a_coordinator_that_is_let_go_while_it_is_read_is_read_to_the_end(
         let_go()
         assert hosted.members() == (ConnectedWorker("w", "10.0.0.1:1", 5.0, standby=False),)
         listener.acceptor.close()
+
+
+class Coordinator:
+    """A stand-in for the host of one."""
+
+    def __init__(self) -> None:
+        self.finish: Finish | None = None
+        self.status = Status(phase="running")
+        self.known: list[str] = []
+        self.asked: list[str] = []
+
+    def turn(self) -> None:
+        """Nothing goes on in it."""
+
+    def connected(self, hello: Hello) -> None:
+        self.known.append(hello.worker)
+
+    def upgrade(self, wanted: Settings | None) -> None:
+        self.asked.append("" if wanted is None else wanted.code)
+
+
+class Life:
+    """One job's coordinators, one behind the other, and what its workers are told."""
+
+    def __init__(self, hosted: Hosted, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.hosted, self.said = hosted, list[Any]()
+        self.coordinators: list[Coordinator] = []
+        later: list[Any] = []
+
+        def made(*_: object) -> Coordinator:
+            self.coordinators.append(Coordinator())
+            return self.coordinators[-1]
+
+        monkeypatch.setattr(hosted, "_made", made)
+        server = SimpleNamespace(
+            tell=lambda worker, message: self.said.append((worker, message)),
+            disconnect=lambda worker: self.said.append((worker, "let go")),
+        )
+        monkeypatch.setattr(hosted, "_server", server)
+        monkeypatch.setattr(hosted, "_reactor", SimpleNamespace(later=lambda _, do: later.append(do)))
+        self.later = later
+
+    def dials(self, worker: str, code: str) -> None:
+        name = WorkerId(worker)
+        self.hosted.connected(Hello(name, f"{worker}:1", NO_FENCE, False, "p", "g", code=code))
+
+    def is_fenced(self) -> None:
+        self.coordinators[-1].finish = Finish("fenced", "", "another coordinator acts")
+        self.hosted._finished(self.coordinators[-1].finish)
+
+
+@pytest.fixture
+def life(monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
+    """A job that runs code `old`, and is to go on with code `new`."""
+    job, new = (structs.replace(JOB, settings=replace(JOB.settings, code=code)) for code in ("old", "new"))
+    with reactor() as loop:
+        listener = ControlListener(loop, listen("127.0.0.1"))
+        hosted = Hosted(job, loop, listener, None, None, (loop, loop), lambda job: None)  # type: ignore[arg-type]
+        made = Life(hosted, monkeypatch)
+        hosted.upgrade(new)
+        made.dials("a", "old")
+        made.dials("b", "new")
+        yield made
+        listener.acceptor.close()
+
+
+def test_the_successor_of_a_fenced_coordinator_is_asked_for_the_upgrade_too(life: Life) -> None:
+    """Else its workers would be of another application for ever, and no upgrade come to an end."""
+    assert life.coordinators[0].asked == ["new"]
+    life.is_fenced()
+    (begin_again,) = life.later
+    begin_again()
+    life.dials("a", "old")
+    life.dials("b", "new")
+    assert life.coordinators[1].asked == ["new"] and life.coordinators[1].known == ["a", "b"]
+
+
+def test_who_dials_a_coordinator_that_was_fenced_is_not_told_that_the_job_has_ended(life: Life) -> None:
+    life.is_fenced()
+    life.dials("c", "new")
+    assert life.said == [] and life.coordinators[0].known == ["a", "b"]
+    (begin_again,) = life.later
+    begin_again()
+    assert sorted(life.said) == [(name, "let go") for name in "abc"], "they dial again"

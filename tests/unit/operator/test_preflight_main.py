@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from msgspec import convert
+from msgspec.structs import replace
 
 from flamestream.audit.canary import Canary, Difference
+from flamestream.core.protocol.formats import NEWEST
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.settings import PYTHON, inventory
@@ -19,6 +21,7 @@ from flamestream.model.layout import Layout
 from flamestream.model.quoted import public, quoted
 from flamestream.model.time import Time
 from flamestream.store.snapshot_index import write_index
+from flamestream.store.snapshots import checksum_of
 from flamestream_operator.api.job_status import CanaryStatus
 from flamestream_operator.tools.preflight_main import fits, message, newest, told_of
 from support.runs.job_folder import JobFolder
@@ -90,6 +93,20 @@ def test_a_snapshot_that_is_gone_for_good_is_an_error() -> None:
     stream.store.objects.clear()
     with pytest.raises(Corrupt, match="missing"):
         newest(stream, stream.store)  # type: ignore[arg-type]
+
+
+def test_an_older_image_refuses_a_snapshot_of_a_newer_release_while_the_stream_runs_on() -> None:
+    """What raises here is the trial's verdict, and no launch follows."""
+    stream = Stream(commits=0)
+    name = stream.record.index
+    newer = json.dumps(json.loads(stream.store.objects[name]) | {"format": NEWEST + 1}).encode()
+    stream.store.objects[name] = newer
+    stream.record = replace(stream.record, index_hash=checksum_of(newer))
+    with pytest.raises(
+        Corrupt, match=r"of a newer FlameStream.*resume the job with the version that wrote it"
+    ):
+        newest(stream, stream.store)  # type: ignore[arg-type]  # what it needs of both
+    assert stream.store.objects == {name: newer}
 
 
 def test_new_code_fits_by_the_names_of_its_operations(job: JobFolder) -> None:

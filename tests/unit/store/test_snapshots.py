@@ -2,6 +2,7 @@
 the object."""
 
 import errno
+import json
 import os
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from flamestream.core.protocol.actions import Load, Prefetch, Upload
 from flamestream.core.protocol.chain import Row, chains_of
 from flamestream.core.protocol.events import Event, Loaded, LoadFailed, Prefetched, Uploaded, UploadFailed
+from flamestream.core.protocol.formats import NEWEST
 from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef, SlotOutput, SnapshotIndex
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Corrupt, StoreUnavailable
@@ -33,7 +35,7 @@ from flamestream.model.time import FrontId, Time
 from flamestream.store import snapshots as module
 from flamestream.store.folder import LocalStore
 from flamestream.store.snapshot_index import delete_objects, read_index, write_index
-from flamestream.store.snapshots import StoreSnapshots
+from flamestream.store.snapshots import StoreSnapshots, checksum_of
 from support.loops import reactor, turn_until
 from support.segment_rows import decode_segment, encode_segment
 
@@ -340,6 +342,20 @@ def test_any_damage_to_a_index_is_corrupt(store: Faulty) -> None:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(Corrupt, match="job/indexes/7"):
             read_index(store, "job/indexes/7", written)
+
+
+def test_an_index_of_a_newer_release_is_refused_with_who_can_go_on(store: Faulty) -> None:
+    written = write_index(store, "job/indexes/7", index())
+    path = store.store.root / "job/indexes/7"
+    newer = json.dumps(json.loads(path.read_bytes()) | {"format": NEWEST + 1}).encode()
+    path.write_bytes(newer)
+    with pytest.raises(
+        Corrupt, match=r"of a newer FlameStream.*resume the job with the version that wrote it"
+    ):
+        read_index(store, "job/indexes/7", checksum_of(newer))
+    path.write_bytes(json.dumps(json.loads(newer) | {"format": NEWEST, "more": "passed over"}).encode())
+    assert read_index(store, "job/indexes/7", checksum_of(path.read_bytes())).epoch == index().epoch
+    assert write_index(store, "job/indexes/8", index()) == written, "today's has no number"
 
 
 def test_deleting_names_what_is_left(store: Faulty) -> None:

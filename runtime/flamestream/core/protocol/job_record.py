@@ -12,6 +12,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta
 
+from flamestream.core.protocol.formats import FormatNumber, refuse_newer
 from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.model.errors import UserError
 from flamestream.model.ids import MAX_ATTEMPT, MAX_EPOCH, Attempt, Epoch, Fence
@@ -47,9 +48,12 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Nonce of the coordinator that wrote it last."""
     fronts: Annotated[tuple[KnownFront, ...], Meta(max_length=MAX_FRONTS)] = ()
     """All fronts that ever had a number. Empty: they go by the order of the graph's sources."""
+    format: FormatNumber = msgspec.UNSET
 
     def __post_init__(self) -> None:
-        """Raises ValueError unless the fields fit together, and each fits the messages."""
+        """Raises ValueError unless the fields fit together, and each fits the messages; and for one that only a newer
+        release reads."""
+        refuse_newer(self.format)
         if not START <= self.cut <= END:
             raise ValueError(f"its cut is {self.cut}: times are of 64 bits")
         if any(front.begins is not None and front.begins > END for front in self.fronts):

@@ -11,6 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from flamestream.core.protocol.formats import FormatNumber, refuse_newer
 from flamestream.model.ids import Epoch, Fence, Offset, Partition, SequenceNumber, SinkName, Slot
 from flamestream.model.payloads.shapes import PayloadClass
 from flamestream.model.state_names import Operation
@@ -104,6 +105,11 @@ class SnapshotIndex(msgspec.Struct, frozen=True, kw_only=True):
     if nobody said."""
     inventory: Inventory | None = None
     """None: it was written before operations had names, and rows have their places in the graph."""
+    format: FormatNumber = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for one that only a newer release reads."""
+        refuse_newer(self.format)
 
     @property
     def of_states(self) -> "SnapshotIndex":

@@ -158,6 +158,26 @@ def test_a_way_back_is_an_upgrade_and_so_is_the_way_on_again(job: Job) -> None:
     job.scratch.goes_on()
 
 
+def test_a_graph_of_another_name_has_the_state_by_the_names_of_its_operations(job: Job) -> None:
+    """A graph's own name says nothing about what its functions keep."""
+    code, said = job.upgraded(Job.code(rate=7, graph="totals"))
+    assert code == ExitCode.OK, said
+    job.scratch.goes_on()
+
+
+def test_code_that_is_slower_than_the_stream_is_called_so_and_stays_if_it_does_not_fail(job: Job) -> None:
+    """The canary's times are the reference interpreter's: they warn, and refuse nothing. Nor does the watch."""
+    slow = Job.code(rate=9, line="__import__('time').sleep(0.02)")
+    code, said = job.upgraded(slow, job.manifest + "  upgrade: {canary: 50, watch: 2s}\n")
+    assert code == ExitCode.OK and "slower than the stream" in said, said
+    its = job.scratch.status()["code"]
+    eventually(lambda: not job.scratch.status()["watched"], "the watch is over", within=60)
+    job.scratch.goes_on()
+    assert job.scratch.status()["code"] == its and "taken back" not in json.dumps(job.scratch.status())
+    assert job.upgraded(Job.code(rate=7))[0] == ExitCode.OK
+    job.scratch.goes_on()
+
+
 def test_code_that_would_lose_what_the_job_has_saved_since_is_refused(job: Job) -> None:
     """An old version, behind one with a state more."""
     more = Job.code(rate=8).replace(
@@ -171,3 +191,19 @@ def test_code_that_would_lose_what_the_job_has_saved_since_is_refused(job: Job) 
     code, said = job.upgraded(Job.code(rate=7), dropped)
     assert code == ExitCode.OK, said
     job.scratch.goes_on()
+
+
+def test_code_from_before_a_migration_is_refused_and_the_state_stays_as_it_is(job: Job) -> None:
+    """Once rows of a newer version are committed, older code would fold them on as what they are not."""
+    migrated = Job.code(rate=7, name="sums").replace(
+        "initial=int", "initial=int, version=2, migrate={1: abs}"
+    )
+    code, said = job.upgraded(migrated)
+    assert code == ExitCode.OK, said
+    job.scratch.goes_on()
+    its = job.scratch.status()["code"]
+    code, said = job.upgraded(Job.code(rate=6))
+    assert code == ExitCode.JOB_FAILED and "there is no way back; start newer code" in said, said
+    job.scratch.goes_on()
+    assert job.scratch.status()["code"] == its
+    job.scratch.write("app.py", migrated)

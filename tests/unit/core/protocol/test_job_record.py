@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from flamestream.core.protocol.formats import NEWEST
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.ids import MAX_ATTEMPT, MAX_EPOCH
@@ -33,6 +34,17 @@ OUT_OF_RANGE: dict[str, dict[str, Any]] = {
     "a million slots": {"layout": LAYOUT | {"owners": ["a"] * 1_000_000}},
     "a million fronts": {"layout": LAYOUT | {"fronts": ["a"] * 1_000_000}},
 }
+
+
+def test_a_record_of_a_newer_release_is_refused_and_a_field_more_alone_is_not() -> None:
+    """Who passes over what it does not know would go wrong by the first."""
+    known = WHOLE | {"format": NEWEST}
+    assert from_json(_text(known | {"more": "of a newer one"}), JobRecord) == from_json(
+        _text(known), JobRecord
+    )
+    newer = f"its format is {NEWEST + 1}, of a newer FlameStream, and this one reads up to {NEWEST}"
+    with pytest.raises(DecodeError, match=newer):
+        from_json(_text(WHOLE | {"format": NEWEST + 1}), JobRecord)
 
 
 @pytest.mark.parametrize("changed", OUT_OF_RANGE.values(), ids=OUT_OF_RANGE)

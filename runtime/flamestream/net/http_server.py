@@ -1,4 +1,4 @@
-"""An HTTP/1.1 server in the loop, over h11: requests with bounded bodies, answers now or later, and streams
+"""An HTTP/1.1 server in the loop: requests with bounded bodies, answers now or later, and streams
 without end.
 
 A client that does not finish a request in time, or does not take what it was sent, is closed

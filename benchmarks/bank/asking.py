@@ -78,7 +78,10 @@ class _Client:
 def _of_job(at: str) -> Callable[[int], bytes]:
     def words(account: int) -> bytes:
         body = b'{"read":[["accounts",%d]],"at":"%s"}' % (account, at.encode())
-        return b"POST /v1/jobs/bank/query HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+        return b"POST /v1/jobs/bank/query HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (
+            len(body),
+            body,
+        )
 
     return words
 
@@ -135,7 +138,8 @@ def main(arguments: Sequence[str]) -> None:
     of_redis = speech == "redis"
     words, ends = (_of_redis, _redis_ends) if of_redis else (_of_job(speech), _http_ends)
     begin = time.monotonic()
-    took = list(_said(begin, float(seconds), clients, float(pause), words, ends, b"*1" if of_redis else b"HTTP/1.1 200"))
+    begins = b"*1" if of_redis else b"HTTP/1.1 200"
+    took = list(_said(begin, float(seconds), clients, float(pause), words, ends, begins))
     spent = time.monotonic() - begin
     print(json.dumps({"ms": took, "per_s": len(took) / spent, "cpu_s": time.process_time()}))
 

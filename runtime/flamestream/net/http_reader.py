@@ -1,5 +1,5 @@
-"""The requests in a client's bytes: heads and bodies, one after the other. httptools (llhttp) parses each head, and bodies
-in chunks.
+"""The requests in a client's bytes: heads and bodies, one after the other. httptools (llhttp) parses each head,
+and bodies in chunks.
 
 A head is parsed once it is whole, and no parser ever sees a byte behind the request that it is for: httptools cannot
 stop in between. So what a client sends ahead stays bytes.
@@ -15,8 +15,8 @@ stop in between. So what a client sends ahead stays bytes.
 >>> reader.body(), reader.whole, reader.begun
 (b'dy', True, True)
 
-Keeps: of a head, and of what stands between the data of chunks, at most MAX_HEAD bytes. Does not: bound bodies, or judge
-what is asked for (http_connection.py). Source: RFC 9112.
+Keeps: of a head, and of what stands between the data of chunks, at most MAX_HEAD bytes. Does not: bound bodies,
+or judge what is asked for (http_connection.py). Source: RFC 9112.
 """
 
 import re

@@ -93,7 +93,7 @@ VARIANTS: dict[str, Broken] = {
     ),
     "a body for HEAD": Broken("http", f"{ROOT}net.http_connection:Connection._answer", "if data and asked_for_body:", "if data:"),
     "no token": Broken(
-        "http", f"{ROOT}net.http_connection:Connection._judged", "server.token is not None and not", "server.token is None and not"
+        "http", f"{ROOT}net.http_connection:Connection._took_head", "server.token is not None and not", "server.token is None and not"
     ),
     "hexadecimal that is none": Broken(
         "http-consumer", f"{C}http.sink:HttpWriting.open", "except ValueError as error:", "except msgspec.DecodeError as error:"

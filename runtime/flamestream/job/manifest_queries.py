@@ -30,4 +30,4 @@ class Queries(Part, frozen=True):
     def __post_init__(self) -> None:
         """Raises ValueError for an address that is none."""
         address_of(self.listen)
-        need("h11", "http")
+        need("httptools", "http")

@@ -13,6 +13,7 @@ from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
 from flamestream.live.committed import committed_answer, recent
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted, dialled
+from flamestream.live.trust import pinned
 from flamestream.live.watch import Watch
 from flamestream.model.errors import ManifestError
 from flamestream.model.time import Time
@@ -91,5 +92,9 @@ def _port_of(manifest: Manifest, token: str | None, timeout: float) -> HttpPort 
     host, port = dialled(queries.listen)
     if token is None and queries.token_file is not None:
         token = secret_of(queries.token_file, "spec.queries.tokenFile")
-    place = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1/jobs/{manifest.identity}"
-    return HttpPort(place, token, timeout, typed=True)
+    place = f"{f'[{host}]' if ':' in host else host}:{port}/v1/jobs/{manifest.identity}"
+    if queries.tls is None:
+        return HttpPort(f"http://{place}", token, timeout, typed=True)
+    certificate = secret_of(queries.tls.cert_file or "", "spec.queries.tls.certFile")
+    trust = pinned(certificate, "spec.queries.tls.certFile")
+    return HttpPort(f"https://{place}", token, timeout, typed=True, trust=trust)

@@ -27,7 +27,6 @@ from typing import Concatenate, Final, ParamSpec, Protocol
 import msgspec
 
 from flamestream.net.acceptor import Drops
-from flamestream.net.framing import tune
 from flamestream.net.http_exchange import Exchange, Handler, Headers, Request
 from flamestream.net.http_reader import Head, Malformed, RequestReader
 from flamestream.ports import Reactor, Timer
@@ -46,6 +45,16 @@ _LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" fo
 _HEADER: Final = re.compile(r"[!#-'*+.^-`|~\w-]+: [^\r\n\0]*", re.ASCII)
 
 P = ParamSpec("P")
+
+
+class Socket(Protocol):
+    """A connected socket that does not block, whatever is under it (server_tls.py)."""
+
+    def fileno(self) -> int: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def send(self, data: bytearray, /) -> int: ...
+    def shutdown(self, how: int, /) -> None: ...
+    def close(self) -> None: ...
 
 
 class Server(Protocol):
@@ -80,9 +89,8 @@ def _closes(
 class Connection:
     """A client's connection, from its first byte to its end."""
 
-    def __init__(self, server: Server, sock: socket.socket) -> None:
+    def __init__(self, server: Server, sock: Socket) -> None:
         self._server, self._socket, self._reactor = server, sock, server.reactor
-        tune(sock)
         self._reader = RequestReader()
         self._head: Head | None = None
         self._body = bytearray()

@@ -24,12 +24,13 @@ from flamestream.core.dataflow.placing import lookup_of
 from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
 from flamestream.core.protocol.queries import MOST_LOOKUPS, MOST_SCANNED, Scan
-from flamestream.job.manifest_queries import Queries
-from flamestream.model.errors import ManifestError, PayloadError
+from flamestream.job.manifest_queries import Queries, Tls
+from flamestream.model.errors import ManifestError, PayloadError, UserError
 from flamestream.model.graph import Graph
 from flamestream.model.time import END, Time
 from flamestream.net.http_exchange import Exchange, Request
 from flamestream.net.http_server import HttpServer
+from flamestream.net.server_tls import ServerTls
 from flamestream.node.queries.question import ENCODED, Asked, Refused, asked_by, asked_in, scan_by
 from flamestream.node.queries.reply import ARROW, One, Page, Reply
 from flamestream.node.queries.rows import Kept, Row
@@ -70,12 +71,14 @@ class QueryDoor:
         reactor: Reactor,
         post: Post,
     ) -> None:
+        """Raises UserError for a certificate that cannot be read."""
         self._graph, self._kept, self._slots, self._settings = graph, Kept(graph), slots, settings
         self._reactor, self._post = reactor, post
         self._base = f"/v1/jobs/{job}/"
         self._server = HttpServer(
-            reactor, address_of(settings.listen), self._came, body=MOST_BODY, token=token, shared=True
-        )
+            reactor, address_of(settings.listen), self._came, body=MOST_BODY, token=token, shared=True,
+            tls=_tls_of(settings.tls, reactor),
+        )  # fmt: skip
         self._waiting: deque[tuple[Request, Exchange, int]] = deque()
         """Requests that there is no time for yet, each of another connection, with when they came."""
         self._timer: Timer | None = None
@@ -131,14 +134,15 @@ class QueryDoor:
         if not request.path.startswith(self._base):
             raise Refused(404, f"there is only {self._base}")
         path = request.path[len(self._base) :].split("/")
+        answer: type[Page] = Page
         match request.method, path:
             case "GET", ["tables", name, key]:
                 asked, answer = asked_by(request, unquote(name), unquote(key)), One
             case "GET", ["tables", name]:
-                asked, answer = scan_by(request, unquote(name)), Page
+                asked = scan_by(request, unquote(name))
             case "POST", ["query"]:
                 encoded = request.headers.get("content-type") == ENCODED
-                asked, answer = asked_in(request.body, encoded=encoded), Page
+                asked = asked_in(request.body, encoded=encoded)
             case _, ["tables", _, _] | ["tables", _] | ["query"]:
                 raise Refused(405, "GET a state, or POST to query")
             case _:
@@ -237,3 +241,11 @@ class QueryDoor:
 
     def _spent(self, began: int) -> None:
         self._left -= self._reactor.instant() - began + CONNECTION_US // 2
+
+
+def _tls_of(settings: Tls | None, reactor: Reactor) -> ServerTls | None:
+    if settings is None:
+        return None
+    if settings.cert_file is None or settings.key_file is None:
+        raise UserError("spec.queries.tls.secret: a Secret is in a cluster: write certFile and keyFile here")
+    return ServerTls(settings.cert_file, settings.key_file, reactor)

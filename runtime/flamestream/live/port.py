@@ -89,6 +89,19 @@ def written(answer: Answer) -> bytes:
     return msgspec.json.encode({"time": str(answer.time), "rows": rows}, enc_hook=plain)
 
 
+def written_page(page: Page) -> bytes:
+    """A page as the port writes it, for programs without the job's classes."""
+    rows = [{"key": key, "state": state} for key, state in page.rows]
+    return msgspec.json.encode({"time": str(page.time), "rows": rows, "cursor": page.cursor}, enc_hook=plain)
+
+
+def page_in(data: bytes, at: At) -> Page:
+    """The page that was written, with keys and states as JSON has them. Raises DecodeError."""
+    told = _told_page(data)
+    rows = tuple((row.key, row.state) for row in told.rows)
+    return Page(Time(int(told.time)), rows, told.cursor, at)
+
+
 def answer_in(data: bytes, at: At) -> Answer:
     """The answer that was written, with states as JSON has them. Raises DecodeError."""
     told = _told(data)
@@ -165,10 +178,7 @@ class HttpPort:
             encoded = zip(keys, states, strict=True)
             rows = tuple((decode(key), decode(state)) for key, state in encoded if state is not None)
             return Page(Time(number), rows, urlsafe_b64encode(upto).decode(), at)
-        told = self._understood(_told, data)
-        return Page(
-            Time(int(told.time)), tuple((row["key"], row["state"]) for row in told.rows), told.cursor, at
-        )
+        return self._understood(partial(page_in, at=at), data)
 
     def _asked(self, asked: dict[str, Any], at: At, at_least: Time) -> bytes:
         """The body of the answer. Raises UserError if the job refuses, Retryable if it does not answer in time."""
@@ -231,11 +241,22 @@ class _Sealed(http.client.HTTPConnection):
 class _Told(msgspec.Struct):
     time: Annotated[str, Meta(pattern="^[0-9]+$")]
     rows: list[dict[str, Any]]
+
+
+class _Row(msgspec.Struct):
+    key: Any
+    state: Any
+
+
+class _ToldPage(msgspec.Struct):
+    time: Annotated[str, Meta(pattern="^[0-9]+$")]
+    rows: list[_Row]
     cursor: str = ""
 
 
 _encoded: Final = msgpack_decoder(tuple[int, list[bytes | None], list[bytes], bytes])
 _told: Final = json_decoder(_Told)
+_told_page: Final = json_decoder(_ToldPage)
 
 
 def _kind(status: int) -> type[FlameStreamError]:

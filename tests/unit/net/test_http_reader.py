@@ -90,7 +90,11 @@ def test_what_stands_between_chunks_is_bounded(more: bytes) -> None:
     reader.add(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
     reader.head()
     with pytest.raises(Malformed) as raised:
-        for at in range(0, len(more), 1000):
-            reader.add(more[at : at + 1000])
-            reader.body()
+        take(reader, more)
     assert raised.value.status == 431
+
+
+def take(reader: RequestReader, body: bytes) -> None:
+    for at in range(0, len(body), 1000):
+        reader.add(body[at : at + 1000])
+        reader.body()

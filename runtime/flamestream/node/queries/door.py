@@ -16,6 +16,8 @@ from base64 import urlsafe_b64decode
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from time import thread_time_ns
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -25,7 +27,8 @@ from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
 from flamestream.core.protocol.queries import MOST_LOOKUPS, MOST_SCANNED, Scan
 from flamestream.job.manifest_queries import Queries, Tls
-from flamestream.model.errors import ManifestError, PayloadError, UserError
+from flamestream.loop.background import Threads
+from flamestream.model.errors import ManifestError, PayloadError
 from flamestream.model.graph import Graph
 from flamestream.model.time import END, Time
 from flamestream.net.http_exchange import Exchange, Request
@@ -56,6 +59,8 @@ class _Open:
     """The instant at which it has waited for too long."""
     seconds: float
     """So long it may wait for its answer."""
+    apart: bool
+    """Whether the answer is made in a thread: it may take long."""
 
 
 class QueryDoor:
@@ -79,6 +84,7 @@ class QueryDoor:
             reactor, address_of(settings.listen), self._came, body=MOST_BODY, token=token, shared=True,
             tls=_tls_of(settings.tls, reactor),
         )  # fmt: skip
+        self._threads: Threads | None = None
         self._waiting: deque[tuple[Request, Exchange, int]] = deque()
         """Requests that there is no time for yet, each of another connection, with when they came."""
         self._timer: Timer | None = None
@@ -103,6 +109,9 @@ class QueryDoor:
             self._refuse(number, 503, "this worker takes part no more")
         self._waiting.clear()  # their connections are closed with the port
         self._server.close()
+        if self._threads is not None:
+            self._threads.close()
+            self._threads = None
 
     # --- questions ------------------------------------------------------------------------------------------
 
@@ -167,9 +176,10 @@ class QueryDoor:
             rows = [self._row(name, key) for name, key in asked.read]
         lookups = [lookup_of(self._graph.vertices[row.vertex], row.encoded, self._slots) for row in rows]
         its = answer(self._kept, rows, asked.scan)
-        reply = its.as_encoded if accept == ENCODED else its.as_arrow if accept == ARROW else its.as_json
+        apart = accept == ARROW
+        reply = its.as_encoded if accept == ENCODED else its.as_arrow if apart else its.as_json
         seconds = PATIENCE if scan is None else SCANS
-        self._open[number] = _Open(exchange, reply, self._reactor.instant() + seconds * 1e6, seconds)
+        self._open[number] = _Open(exchange, reply, self._reactor.instant() + seconds * 1e6, seconds, apart)
         if self._looks is None:
             self._looks = self._reactor.later(LOOK, self._look)
         self._post(Queried(number, lookups, strict, at_least, scan))
@@ -212,8 +222,26 @@ class QueryDoor:
         if isinstance(action, NotAnswered):
             self._refuse(action.number, 503 if action.again else 409, action.reason)
         elif (open_ := self._open.pop(action.number, None)) is not None:
-            open_.exchange.answer(*open_.reply(action))
+            if open_.apart:
+                self._make_apart(open_, action)
+            else:
+                open_.exchange.answer(*open_.reply(action))
         self._spent(began)
+
+    def _make_apart(self, open_: _Open, answer: Answered) -> None:
+        # (!) The first table of Arrow imports pandas, where it is there: a second in which the stream would stand.
+        if self._threads is None:
+            self._threads = Threads(1, self._reactor.soon)
+        self._threads.background(partial(_timed, open_.reply, answer), partial(self._made, open_.exchange))
+
+    def _made(self, exchange: Exchange, made: tuple[Reply, float] | Exception) -> None:
+        """A thread has made an answer; its time is this worker's, too."""
+        if isinstance(made, Exception):
+            exchange.failed(made)
+        else:
+            reply, took = made
+            self._left -= took
+            exchange.answer(*reply)
 
     def _look(self) -> None:
         """Tell those who have waited for too long: one timer for all of them."""
@@ -246,6 +274,13 @@ class QueryDoor:
 def _tls_of(settings: Tls | None, reactor: Reactor) -> ServerTls | None:
     if settings is None:
         return None
-    if settings.cert_file is None or settings.key_file is None:
-        raise UserError("spec.queries.tls.secret: a Secret is in a cluster: write certFile and keyFile here")
+    assert settings.cert_file is not None and settings.key_file is not None, (
+        "an operator puts files for a Secret"
+    )
     return ServerTls(settings.cert_file, settings.key_file, reactor)
+
+
+def _timed(reply: Callable[[Answered], Reply], answer: Answered) -> tuple[Reply, float]:
+    """The reply, and the microseconds that it took."""
+    began = thread_time_ns()
+    return reply(answer), (thread_time_ns() - began) / 1e3

@@ -324,7 +324,17 @@ mod tests {
     fn a_page_of_texts_has_those_that_begin_so_of_any_length() {
         let mut table = Table::<Times>::new();
         let long = [b"\xd9\x21".as_slice(), &b"an".repeat(16), b"n"].concat();
-        for key in [b"\x07".as_slice(), b"\xa1z", b"\xa2am", b"\xa2an", b"\xa2ao", b"\xa3ann", b"\xc0", &long, b"\xff"] {
+        for key in [
+            b"\x07".as_slice(),
+            b"\xa1z",
+            b"\xa2am",
+            b"\xa2an",
+            b"\xa2ao",
+            b"\xa3ann",
+            b"\xc0",
+            &long,
+            b"\xff",
+        ] {
             put(&mut table, key, 5);
         }
         while table.order(2) {}

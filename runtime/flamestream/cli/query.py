@@ -72,7 +72,8 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     """
     from flamestream.live.client import connect  # here: `kubectl flamestream` needs the rest alone
 
-    wanted, how = page_of(rows, prefix, limit, cursor), None if at is None else at.value
+    wanted = page_of(rows, prefix, limit, cursor)
+    how = None if at is None else at.value
     with closing(connect(job, run_folder=run_folder)) as client:
         if wanted is not None:
             show_page(wanted.name, client.scan(wanted, how, at_least), json)

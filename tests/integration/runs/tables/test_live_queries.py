@@ -343,8 +343,6 @@ def test_a_port_with_a_certificate_is_asked_by_whoever_trusts_it(tmp_path: Path)
     bank = Bank(scratch, ", tls: {certFile: cert/tls.crt, keyFile: cert/tls.key}")
     url = bank.url.replace("http:", "https:")
     try:
-        with bank.client() as known:  # by the manifest
-            assert known.table("accounts").get("a") == 100
         assert scratch.type("query", "job.yaml", "accounts['a']").text.startswith("accounts['a'] = 100\n")
         with fs.connect(url, token=TOKEN, ca_file=tmp_path / "ca.pem") as trusting:
             assert trusting.table("accounts").get("a") == 100

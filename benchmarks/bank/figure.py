@@ -33,7 +33,7 @@ from harness.drive import noise, where
 from harness.job import free_port
 from harness.report import CACHE
 from harness.rows import parser_of, tell
-from harness.tables.bank import bank_table
+from harness.tables.bank import FLOOR, bank_table
 from nexmark.outside import Phase
 from systems.base import Failed, NotHere
 
@@ -41,7 +41,7 @@ from bank import alone
 from bank.asking import Clients
 from bank.judge import inconsistent, mirrored
 from bank.runs import Ran, Settings, loop, ours, ran
-from bank.servers import postgres_transfers, redis_transfers
+from bank.servers import postgres_transfers, redis_answers, redis_transfers
 from bank.workloads import ABORTS, WORKLOADS, ZIPF
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.dataflow.parts import REFERENCE
@@ -204,7 +204,8 @@ def gap() -> Measured:
 
 
 def queries() -> Measured:
-    """Clients that ask for accounts, beside few transfers and many; and these with nobody who asks."""
+    """Clients that ask for accounts, beside few transfers and many; and these with nobody who asks. The floor: the same
+    clients ask Redis, which does nothing else."""
     busy = at(20_000.0, 8.0)
     yield "nobody", judged(job("uniform", ONE, busy), busy)
     for how in ("strict", "stale"):
@@ -213,6 +214,8 @@ def queries() -> Measured:
             for phase in (at(100.0, 8.0), busy):
                 told |= _asked(Clients(how, count, pause), phase)
             yield f"{count} {how}", told
+    floor = _tried(redis_answers, clients=Clients("redis", 16), seconds=6.0)
+    yield FLOOR, floor if "reason" in floor else {"asked, 100/s": floor}
 
 
 def _asked(clients: Clients, phase: Phase) -> dict[str, Any]:

@@ -22,6 +22,7 @@ import pytest
 from harness.results import percentile
 from systems.base import Failed, NotHere
 
+from bank.asking import Clients
 from bank.serial import INITIAL
 from bank.workloads import ACCOUNTS
 from support.postgres import PostgresServer, binaries, postgres
@@ -139,6 +140,15 @@ def _checked(server: PostgresServer, said: str) -> Found:
     if (int(money), int(moves)) != (ACCOUNTS * INITIAL, 2 * done) or least < 0:
         raise Failed(f"after {done} transfers: {money} in all, {moves} moves, {least} at least")
     return {"checked": done}
+
+
+def redis_answers(clients: Clients, seconds: float) -> Found:
+    """What clients are told that ask for one balance after the other. Raises Failed, and NotHere."""
+    _found(binary)
+    with redis_server() as server:
+        server.call("MSET", *(word for account in range(ACCOUNTS) for word in (str(account), str(INITIAL))))
+        clients.start(server.port, seconds)
+        return clients.told()
 
 
 def redis_transfers(*, always: bool, count: int) -> Found:

@@ -17,7 +17,7 @@ from flamestream.model.payloads.shapes import was
 from flamestream.model.ready import append, count, record, size, state, total
 from flamestream.model.records import Document, KafkaRecord
 from flamestream.model.stream import Loop, Stream
-from flamestream.model.tables.transaction import Abort, Aborted, Write
+from flamestream.model.tables.transaction import Abort, Aborted, State, Write
 from flamestream.model.windows import windows as _windows  # noqa: F401 (as above)
 from flamestream.model.windows.panes import Windowed
 from flamestream.model.windows.shapes import session, sliding
@@ -42,6 +42,7 @@ __all__ = [
     "Loop",
     "Map",
     "Set",
+    "State",
     "Stream",
     "Vector",
     "Windowed",

@@ -21,9 +21,9 @@ INSTRUMENTED = [
         "connectors.rolling.chain", "connectors.rolling.segments", "connectors.socket.sink",
         "connectors.socket.source", "fenced.log", "fenced.tail", "job.located", "journal.batches",
         "journal.file", "journal.seal", "net.framing", "net.handshake", "net.http_connection",
-        "net.http_server", "store.segment",
+        "net.http_reader", "net.http_server", "store.segment",
     )),
-    "h11", "yaml",
+    "yaml",
 ]  # fmt: skip
 """Whose branches guide the search: what the targets call. Each module costs some 50 ms of a start."""
 

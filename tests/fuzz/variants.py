@@ -91,9 +91,11 @@ VARIANTS: dict[str, Broken] = {
     "an answer to another delivery": Broken(
         "socket-consumer", f"{C}socket.sink:SocketConsumer._acknowledge", "and self._in_flight.number == number", ""
     ),
-    "a body for HEAD": Broken("http", f"{ROOT}net.http_connection:Connection._answer", "if data and asked_for_body:", "if data:"),
+    "a head that is none": Broken(
+        "http", f"{ROOT}net.http_reader:_parsed", "except HttpParserError as error:", "except KeyError as error:"
+    ),
     "no token": Broken(
-        "http", f"{ROOT}net.http_connection:Connection._judged", "server.token is not None and not", "server.token is None and not"
+        "http", f"{ROOT}net.http_connection:Connection._took_head", "server.token is not None and not", "server.token is None and not"
     ),
     "hexadecimal that is none": Broken(
         "http-consumer", f"{C}http.sink:HttpWriting.open", "except ValueError as error:", "except msgspec.DecodeError as error:"

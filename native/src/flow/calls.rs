@@ -300,26 +300,25 @@ impl Flow {
         self.restored_from(py, operation, key)
     }
 
-    /// A walk through the keys of an operation begins, or ends.
-    fn walked(&mut self, operation: usize, begins: bool) -> PyResult<()> {
-        with_table!(self.state_mut(operation)?, table => table.walked(begins));
-        Ok(())
+    /// Put about so many more keys of an operation in order. Whether some are left.
+    fn order(&mut self, operation: usize, count: usize) -> PyResult<bool> {
+        Ok(with_table!(self.state_mut(operation)?, table => table.order(count)))
     }
 
-    /// Those keys of buckets `from` to before `upto` that are meant, where that ended, and whether more stand behind.
-    fn walk<'py>(
+    /// The least keys behind one that are meant, as many as are wanted, and whether there are more.
+    fn page<'py>(
         &mut self,
         py: Python<'py>,
         operation: usize,
-        from: usize,
-        upto: usize,
+        after: &[u8],
+        count: usize,
         head: &[u8],
         text: Option<&[u8]>,
-    ) -> PyResult<(Vec<Bound<'py, PyBytes>>, usize, bool)> {
+    ) -> PyResult<(Vec<Bound<'py, PyBytes>>, bool)> {
         let matching = Matching { head, text };
         Ok(with_table!(self.state_mut(operation)?, table => {
-            let (some, end, left) = table.walk(from, upto, &matching);
-            (some.map(|key| PyBytes::new(py, key)).collect(), end, left)
+            let (some, more) = table.page(after, count, &matching);
+            (some.into_iter().map(|key| PyBytes::new(py, key)).collect(), more)
         }))
     }
 

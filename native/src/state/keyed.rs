@@ -5,14 +5,16 @@ use crate::meta::Floor;
 use crate::state::buckets::{Bucket, Content};
 use crate::state::matching::Matching;
 use hashbrown::{DefaultHashBuilder, HashTable};
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
+use std::ops::Bound;
 
 /// The buckets of one vertex on one worker.
 pub struct Table<C> {
     buckets: Vec<Option<Box<Bucket<C>>>>,
     free: Vec<u32>,
-    /// How many walks through the keys are under way.
-    walks: usize,
+    /// The keys in their order, made when somebody first asks for a page of them, and kept from then on.
+    ordered: Option<Ordered>,
     by_key: HashTable<u32>,
     hasher: DefaultHashBuilder,
     pub dirty: Vec<u32>,
@@ -27,7 +29,7 @@ impl<C: Content> Table<C> {
         Table {
             buckets: Vec::new(),
             free: Vec::new(),
-            walks: 0,
+            ordered: None,
             by_key: HashTable::new(),
             hasher: DefaultHashBuilder::default(),
             dirty: Vec::new(),
@@ -64,8 +66,10 @@ impl<C: Content> Table<C> {
             older: false,
             content: C::default(),
         });
-        // (!) While somebody walks, new ones stand at the end: a place that was passed would not be seen again.
-        let at = match if self.walks == 0 { self.free.pop() } else { None } {
+        if let Some(ordered) = &mut self.ordered {
+            ordered.keys.insert(key.into()); // (!) at a place that the walk has passed it would not be seen again
+        }
+        let at = match self.free.pop() {
             Some(at) => {
                 self.buckets[at as usize] = Some(bucket);
                 at
@@ -86,6 +90,9 @@ impl<C: Content> Table<C> {
         let bucket = self.buckets[at as usize].take().expect("a bucket is removed once");
         if let Ok(found) = self.by_key.find_entry(self.hasher.hash_one(&*bucket.key), |other| *other == at) {
             found.remove();
+        }
+        if let Some(ordered) = &mut self.ordered {
+            ordered.keys.remove(&bucket.key);
         }
         self.free.push(at);
     }
@@ -179,27 +186,53 @@ impl<C: Content> Table<C> {
         &mut bucket.content
     }
 
-    /// A walk through the keys begins, or ends.
-    pub fn walked(&mut self, begins: bool) {
-        self.walks = if begins { self.walks + 1 } else { self.walks.saturating_sub(1) };
+    /// Put about so many more keys in order. Whether some are left.
+    pub fn order(&mut self, count: usize) -> bool {
+        let ordered = self.ordered.get_or_insert_default();
+        let end = (ordered.walked + count).min(self.buckets.len());
+        for bucket in self.buckets[ordered.walked.min(end)..end].iter().flatten() {
+            ordered.keys.insert(bucket.key.clone());
+        }
+        ordered.walked = end;
+        end < self.buckets.len()
     }
 
-    /// Those keys at the places `from` to before `upto` that are meant, where that ended, and whether more stand
-    /// behind.
-    pub fn walk<'a>(
-        &'a self,
-        from: usize,
-        upto: usize,
-        matching: &'a Matching<'a>,
-    ) -> (impl Iterator<Item = &'a [u8]>, usize, bool) {
-        let end = upto.min(self.buckets.len());
-        let some = self.buckets[from.min(end)..end].iter().flatten();
-        (some.map(|bucket| &*bucket.key).filter(|key| matching.fits(key)), end, end < self.buckets.len())
+    /// The least keys behind `after` that are meant, as many as are wanted, and whether there are more. Of those that
+    /// are in order: all of them, once nothing is left to be put so.
+    pub fn page<'a>(&'a self, after: &[u8], count: usize, matching: &Matching) -> (Vec<&'a [u8]>, bool) {
+        let mut found = Vec::new();
+        let Some(ordered) = &self.ordered else { return (found, false) };
+        // (!) What is not meant is passed over at once: else a page of a few would walk through all keys.
+        let mut next = matching.least(after).map(|least| least.max([after, b"\0"].concat()));
+        if after.is_empty() {
+            next = matching.least(after);
+        }
+        while let Some(from) = next {
+            next = None;
+            for key in ordered.keys.range::<[u8], _>((Bound::Included(&from[..]), Bound::Unbounded)) {
+                if !matching.fits(key) {
+                    next = matching.least(key).filter(|least| **least > **key);
+                    break;
+                }
+                if found.len() == count {
+                    return (found, true);
+                }
+                found.push(&**key);
+            }
+        }
+        (found, false)
     }
 
     pub fn all(&self) -> impl Iterator<Item = &Bucket<C>> {
         self.buckets.iter().flatten().map(|bucket| &**bucket)
     }
+}
+
+/// The keys of a table in order, as far as its buckets were walked through.
+#[derive(Default)]
+struct Ordered {
+    keys: BTreeSet<Box<[u8]>>,
+    walked: usize,
 }
 
 impl<C: Content> Default for Table<C> {
@@ -273,24 +306,42 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_gives_each_key_once_whatever_comes_and_goes() {
+    fn a_page_has_the_least_keys_whatever_comes_and_goes_while_they_are_put_in_order() {
         let mut table = Table::<Times>::new();
-        ["a", "b", "c"].iter().for_each(|key| put(&mut table, key.as_bytes(), 5));
+        ["c", "a", "e"].iter().for_each(|key| put(&mut table, key.as_bytes(), 5));
         let all = Matching { head: b"", text: None };
-        table.walked(true);
-        let (some, end, left) = table.walk(0, 2, &all);
-        assert_eq!((some.collect::<Vec<_>>(), end, left), (vec![b"a".as_slice(), b"b"], 2, true));
+        assert!(table.order(2));
         table.go_back(&Floor::default());
-        put(&mut table, b"d", 6);
-        let (some, end, left) = table.walk(2, 9, &all);
-        assert_eq!((some.collect::<Vec<_>>(), end, left), (vec![b"d".as_slice()], 4, false));
-        table.walked(false);
-        put(&mut table, b"e", 7);
-        assert_eq!(
-            table.walk(0, 3, &all).0.collect::<Vec<_>>(),
-            vec![b"e".as_slice()],
-            "free places serve again"
-        );
+        ["d", "b"].iter().for_each(|key| put(&mut table, key.as_bytes(), 6));
+        while table.order(2) {}
+        assert_eq!(table.page(b"", 9, &all), (vec![b"b".as_slice(), b"d"], false));
+        put(&mut table, b"a", 7);
+        assert_eq!(table.page(b"", 2, &all), (vec![b"a".as_slice(), b"b"], true));
+        assert_eq!(table.page(b"b", 2, &all), (vec![b"d".as_slice()], false));
+    }
+
+    #[test]
+    fn a_page_of_texts_has_those_that_begin_so_of_any_length() {
+        let mut table = Table::<Times>::new();
+        let long = [b"\xd9\x21".as_slice(), &b"an".repeat(16), b"n"].concat();
+        for key in [
+            b"\x07".as_slice(),
+            b"\xa1z",
+            b"\xa2am",
+            b"\xa2an",
+            b"\xa2ao",
+            b"\xa3ann",
+            b"\xc0",
+            &long,
+            b"\xff",
+        ] {
+            put(&mut table, key, 5);
+        }
+        while table.order(2) {}
+        let texts = Matching { head: b"", text: Some(b"an") };
+        assert_eq!(table.page(b"", 9, &texts), (vec![b"\xa2an".as_slice(), b"\xa3ann", &long], false));
+        assert_eq!(table.page(b"\xa2an", 1, &texts), (vec![b"\xa3ann".as_slice()], true));
+        assert_eq!(table.page(&long, 1, &texts), (vec![], false));
     }
 
     #[test]

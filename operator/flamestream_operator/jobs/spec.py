@@ -32,7 +32,7 @@ from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.admission import admit
 from flamestream_operator.objects.logins import access_of
 from flamestream_operator.objects.meta import Object, identity
-from flamestream_operator.objects.pods import QUERIES
+from flamestream_operator.objects.pods import QUERIES, QUERIES_TLS
 from flamestream_operator.objects.quantities import memory_of
 from flamestream_operator.site import Site
 
@@ -121,8 +121,13 @@ def confined(spec: Object, site: Site) -> Object:
     asks it without a token."""
     if site.allowed.egress == "named" and spec.get("egress") is None:
         spec = {**spec, "egress": []}
-    if (queries := spec.get("queries")) is not None and queries.get("tokenFile") is None:
-        spec = {**spec, "queries": {**queries, "tokenFile": f"{QUERIES}/token"}}
+    if (queries := spec.get("queries")) is not None:
+        given = {"tokenFile": f"{QUERIES}/token"} | {
+            key: its for key, its in queries.items() if its is not None
+        }
+        if (given.get("tls") or {}).get("secret") is not None:
+            given["tls"] = {"certFile": f"{QUERIES_TLS}/tls.crt", "keyFile": f"{QUERIES_TLS}/tls.key"}
+        spec = {**spec, "queries": given}
     return spec
 
 

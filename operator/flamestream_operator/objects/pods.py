@@ -31,6 +31,8 @@ ZOOKEEPER: Final = "/etc/flamestream/zookeeper"
 APP: Final = "/opt/flamestream/app"
 QUERIES: Final = "/etc/flamestream/queries"
 """The token of the job's port for queries, where it names none."""
+QUERIES_TLS: Final = "/etc/flamestream/queries-tls"
+"""Its certificate, where it is in a Secret."""
 BEFORE: Final = "/opt/flamestream/before"
 """The application that runs, in the pod where another one is tried."""
 JVM_MEMORY: Final = 512 << 20
@@ -146,9 +148,12 @@ def build_executor_template(launch: Launch) -> Object:
         **_credentials(launch),
     }
     volumes = [*_volumes(launch), _secret(launch, "spark")]
-    if launch.spec.queries is not None and launch.spec.queries.token_file is None:
+    if (queries := launch.spec.queries) is not None and queries.token_file is None:
         container["volumeMounts"].append(_mount("queries", QUERIES, True))
         volumes.append(_mounted("queries", names.queries(launch.name), "token"))
+    if queries is not None and queries.tls is not None and queries.tls.secret is not None:
+        container["volumeMounts"].append(_mount("queries-tls", QUERIES_TLS, True))
+        volumes.append(_mounted("queries-tls", queries.tls.secret, "tls.crt", "tls.key"))
     spec = {
         **_common(launch, "worker"),
         "containers": [container],

@@ -1,5 +1,7 @@
-"""Run in a pod beside a job: prints the states of some of its keys, as of the last epoch. `python3 -m
-flamestream_operator.tools.query_main AT_LEAST ROW...`.
+"""Run in a pod beside a job: prints the states of some of its keys, or a page of them, as of the last epoch.
+
+    python3 -m flamestream_operator.tools.query_main AT_LEAST ROW...
+    python3 -m flamestream_operator.tools.query_main AT_LEAST --page NAME LIMIT CURSOR [PREFIX]
 
 The answer is a line of JSON, as the job's port writes it (live/port.py); or {"error": ...}, with the exit code that
 `flamestream query` has.
@@ -9,16 +11,19 @@ Does not: know Kubernetes, or ask a worker.
 
 import json
 import sys
+from typing import Final
 
 from flamestream.audit.committed import committed_there
 from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.job.validation import checked_job
-from flamestream.live.committed import committed_answer, recent
-from flamestream.live.port import Answer, written
+from flamestream.live.committed import committed_answer, committed_page, recent
+from flamestream.live.port import Answer, Page, Wanted, written, written_page
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.time import Time
 from flamestream.node.queries.rows import Kept, split
 from flamestream.spark.streaming.driver_config import read_any_driver_config, read_job, read_zookeeper
+
+PAGE: Final = "--page"
 
 
 def answered(rows: list[str], at_least: Time) -> Answer:
@@ -30,11 +35,27 @@ def answered(rows: list[str], at_least: Time) -> Answer:
     return committed_answer(checked.graph, recent(last, at_least), checked.job.store, found)
 
 
+def page(wanted: Wanted, at_least: Time) -> Page:
+    """A page of a name. Raises FlameStreamError."""
+    checked = checked_job(read_job())
+    Kept(checked.graph).matching(wanted.name, wanted.prefix)  # as above
+    last = committed_there(read_zookeeper(), read_any_driver_config().job, checked.job.store)
+    return committed_page(checked.graph, recent(last, at_least), checked.job.store, wanted)
+
+
 def main(arguments: list[str]) -> int:
     """The exit code."""
-    at_least, *rows = arguments
+    written_least, *rows = arguments
+    at_least = Time(int(written_least))
     try:
-        sys.stdout.write(written(answered(rows, Time(int(at_least)))).decode() + "\n")
+        if rows[:1] == [PAGE]:
+            name, limit, cursor, *prefix = rows[1:]
+            found = written_page(
+                page(Wanted(name, prefix[0] if prefix else None, int(limit), cursor), at_least)
+            )
+        else:
+            found = written(answered(rows, at_least))
+        sys.stdout.write(found.decode() + "\n")
     except FlameStreamError as error:
         sys.stdout.write(json.dumps({"error": str(error)}) + "\n")
         return code_of(error)

@@ -22,7 +22,7 @@ from flamestream.job.manifest_cluster import ClusterSpec, Resources
 from flamestream.job.manifest_errors import field_error, suggestion
 from flamestream.job.manifest_parts import Free, ObjectName, Seconds
 from flamestream.job.manifest_parts import Part as _Part
-from flamestream.job.manifest_queries import Queries
+from flamestream.job.manifest_queries import Queries, Tls
 from flamestream.job.manifest_rules import idle_settings
 from flamestream.model.errors import ManifestError
 from flamestream.model.slot import DEFAULT_SLOTS, MAX_SLOTS
@@ -330,11 +330,15 @@ class Job(Struct, frozen=True):
 
     @property
     def queries(self) -> Queries | None:
-        """The port for queries, with an absolute path of its token's file."""
+        """The port for queries, with absolute paths of its files."""
         found = self.spec.queries
-        if found is None or found.token_file is None:
-            return found
-        return msgspec.structs.replace(found, token_file=str(self.path(found.token_file)))
+        if found is None:
+            return None
+        tls = found.tls
+        if tls is not None and tls.cert_file is not None and tls.key_file is not None:
+            tls = Tls(cert_file=str(self.path(tls.cert_file)), key_file=str(self.path(tls.key_file)))
+        token = None if found.token_file is None else str(self.path(found.token_file))
+        return msgspec.structs.replace(found, token_file=token, tls=tls)
 
     def error(self, path: FieldPath, message: str) -> ManifestError:
         """An error that points at a field."""

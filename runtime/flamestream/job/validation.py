@@ -301,6 +301,10 @@ def _call_settings_hold(job: Job, graph: Graph) -> None:
 def _queries_hold(job: Job, graph: Graph) -> None:
     """Names that may be asked for are there."""
     kept = graph.kept
+    if job.spec.queries is not None and job.spec.queries.tls is not None and job.spec.queries.tls.secret:
+        raise job.error(
+            ("spec", "queries", "tls", "secret"), "a Secret is in a cluster: write certFile and keyFile here"
+        )
     if job.spec.queries is not None and not kept:
         raise job.error(("spec", "queries"), f"graph {graph.name!r} keeps no state: remove it")
     for place, name in enumerate(job.spec.queries.tables if job.spec.queries is not None else ()):

@@ -11,15 +11,20 @@ of the same client had. Does not: know which worker has a key (any of them answe
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.live.known_job import KnownJob
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Port, Wanted
+from flamestream.live.trust import authority
 from flamestream.live.watch import Change
 from flamestream.model.errors import ManifestError
 from flamestream.model.time import START, Time
+from flamestream.node.queries.columns import table_of
 from flamestream.node.queries.committed import NOTHING
 from flamestream.node.run_folder import find
+
+if TYPE_CHECKING:  # as in columns.py
+    import pyarrow as pa
 
 PATIENCE: Final = 10.0
 """Seconds that a call may take, unless a client is told otherwise."""
@@ -116,6 +121,12 @@ class Table:
             yield from page.rows
             cursor, more = page.cursor, bool(page.cursor)
 
+    def to_arrow(self, *, prefix: str | None = None, at: At | None = None) -> "pa.Table":
+        """The same as a table of Arrow, with the columns of `Page.to_arrow`; types are those of all pages together.
+        Errors as `rows` and `Page.to_arrow`."""
+        rows = list(self.rows(prefix=prefix, at=at))
+        return table_of({"key": [key for key, _ in rows], "state": [state for _, state in rows]}, {})
+
     def watch(self, key: Hashable = None, *, after: str = "") -> Iterator[Change]:
         """The changes of the table as transactions commit them, each once, without an end; of one key if it is said.
         `after`: the id of a change, behind which it goes on; left out: from the first one on.
@@ -127,15 +138,27 @@ class Table:
 
 
 def connect(
-    job: str | Path, *, token: str | None = None, run_folder: Path | None = None, timeout: float = PATIENCE
+    job: str | Path,
+    *,
+    token: str | None = None,
+    run_folder: Path | None = None,
+    timeout: float = PATIENCE,
+    ca_file: str | Path | None = None,
 ) -> Job:
     """A client of a job: by its manifest or run folder, or by the URL of its port (http://HOST:PORT/v1/jobs/NAME).
 
     With the manifest, states are of the job's own classes; by a URL they are what JSON has for them. `token`: the
-    port's bearer token; left out, the manifest says where it is. `timeout`: seconds that one call may take. Raises
-    ManifestError for what is no manifest, and what the application raises.
+    port's bearer token; left out, the manifest says where it is. `timeout`: seconds that one call may take. `ca_file`:
+    the authorities (PEM) of an https:// URL's certificate; left out, those of this machine. With the manifest it has to
+    be the certificate that is named there. Raises ManifestError for what is no manifest, UserError for a file without
+    certificates, and what the application raises.
     """
     if str(job).startswith(("http://", "https://")):
-        return Job(HttpPort(str(job), token, timeout))
+        trust = None if ca_file is None else authority(Path(ca_file))
+        return Job(HttpPort(str(job), token, timeout, trust=trust))
+    if ca_file is not None:
+        raise ManifestError(
+            "ca_file is for a URL: with a manifest, spec.queries.tls.certFile is what is trusted"
+        )
     manifest, folder = find(Path(job), run_folder)
     return Job(KnownJob(manifest, folder, token, timeout))

@@ -3,15 +3,17 @@
 Does not: know where the last epoch is (audit/committed.py).
 """
 
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 
 from flamestream.audit.committed import LastCommit
-from flamestream.live.port import Answer
+from flamestream.core.dataflow.matching import fits
+from flamestream.live.port import Answer, Page, Wanted
 from flamestream.model.errors import Retryable
 from flamestream.model.graph import Graph
 from flamestream.model.time import Time
-from flamestream.node.queries.committed import NOTHING, states_at
-from flamestream.node.queries.rows import Row
+from flamestream.node.queries.committed import NOTHING, every_state, states_at
+from flamestream.node.queries.rows import Kept, Row
 from flamestream.store.places import store_from
 
 
@@ -27,3 +29,18 @@ def committed_answer(graph: Graph, last: LastCommit, store: str, rows: Sequence[
     if last.index is None:
         return Answer(last.cut, (NOTHING,) * len(rows), "committed")
     return Answer(last.cut, tuple(states_at(graph, last.index, store_from(store), rows)), "committed")
+
+
+def committed_page(graph: Graph, last: LastCommit, store: str, wanted: Wanted) -> Page:
+    """A page of keys with their states at the cut of the last epoch, from the job's store. Raises as `states_at`."""
+    kept = Kept(graph)
+    vertex, matching = kept.matching(wanted.name, wanted.prefix)
+    if last.index is None:
+        return Page(last.cut, (), "", "committed")
+    after = urlsafe_b64decode(wanted.cursor)
+    found = every_state(graph, last.index, store_from(store), vertex)
+    keys = sorted(key for key in found if key > after and fits(matching, key))
+    page = keys[: wanted.limit]
+    rows = tuple((kept.key(wanted.name, key), found[key]) for key in page)
+    more = urlsafe_b64encode(page[-1]).decode() if len(page) < len(keys) else ""
+    return Page(last.cut, rows, more, "committed")

@@ -4,22 +4,18 @@ be read when it is down.
 Does not: speak with a worker (port.py).
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.connectors.kit.spec import secret_of
-from flamestream.core.dataflow.walk import fits
 from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
-from flamestream.live.committed import committed_answer, recent
+from flamestream.live.committed import committed_answer, committed_page, recent
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted, dialled
+from flamestream.live.trust import pinned
 from flamestream.live.watch import Watch
 from flamestream.model.errors import ManifestError
 from flamestream.model.time import Time
-from flamestream.node.queries.committed import every_state
 from flamestream.node.queries.rows import Kept
 from flamestream.node.run_folder import RunFolder
-from flamestream.store.places import store_from
 
 
 class KnownJob:
@@ -46,17 +42,10 @@ class KnownJob:
 
     def scan(self, wanted: Wanted, at: At, at_least: Time) -> Page:
         """As `Table.scan`."""
-        vertex, matching = self._kept.matching(wanted.name, wanted.prefix)
+        self._kept.matching(wanted.name, wanted.prefix)  # an error names what there is
         if at != "committed":
             return self._asked.scan(wanted, at, at_least)
-        last, after = self._committed(at_least), urlsafe_b64decode(wanted.cursor)
-        if last.index is None:
-            return Page(last.cut, (), "", at)
-        found = every_state(self._graph, last.index, store_from(self._manifest.store), vertex)
-        keys = sorted(key for key in found if key > after and fits(matching, key))
-        page = keys[: wanted.limit]
-        rows = tuple((self._kept.key(wanted.name, key), found[key]) for key in page)
-        return Page(last.cut, rows, urlsafe_b64encode(page[-1]).decode() if len(page) < len(keys) else "", at)
+        return committed_page(self._graph, self._committed(at_least), self._manifest.store, wanted)
 
     def watch(self, table: str) -> Watch:
         """The changes of a table. Raises ManifestError."""
@@ -91,5 +80,9 @@ def _port_of(manifest: Manifest, token: str | None, timeout: float) -> HttpPort 
     host, port = dialled(queries.listen)
     if token is None and queries.token_file is not None:
         token = secret_of(queries.token_file, "spec.queries.tokenFile")
-    place = f"http://{f'[{host}]' if ':' in host else host}:{port}/v1/jobs/{manifest.identity}"
-    return HttpPort(place, token, timeout, typed=True)
+    place = f"{f'[{host}]' if ':' in host else host}:{port}/v1/jobs/{manifest.identity}"
+    if queries.tls is None:
+        return HttpPort(f"http://{place}", token, timeout, typed=True)
+    certificate = secret_of(queries.tls.cert_file or "", "spec.queries.tls.certFile")
+    trust = pinned(certificate, "spec.queries.tls.certFile")
+    return HttpPort(f"https://{place}", token, timeout, typed=True, trust=trust)

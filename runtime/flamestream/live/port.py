@@ -6,26 +6,32 @@ Keeps: a call ends within its time. Does not: know a manifest.
 """
 
 import http.client
+import ssl
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
 
 from flamestream.connectors.kit.spec import address_of
+from flamestream.live.trust import Trust, authority
 from flamestream.model.decoding import DecodeError, from_json, json_decoder, msgpack_decoder
 from flamestream.model.errors import FlameStreamError, ManifestError, Retryable, UserError
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.payloads.plain import plain
 from flamestream.model.time import Time
+from flamestream.node.queries.columns import table_of
 from flamestream.node.queries.committed import NOTHING
 from flamestream.node.queries.question import ENCODED
+
+if TYPE_CHECKING:  # it takes a while, and most never ask for it
+    import pyarrow as pa
 
 T = TypeVar("T")
 At = Literal["strict", "stale", "committed"]
@@ -60,6 +66,12 @@ class Page:
     """The place where the next page goes on; "": there are no more."""
     at: At
 
+    def to_arrow(self) -> "pa.Table":
+        """Columns `key` and `state`; `time` and `cursor` are in the metadata of the schema. A class is a struct of its
+        fields. Raises UserError for keys or states that have no one type of Arrow."""
+        keys, states = ([row[column] for row in self.rows] for column in (0, 1))
+        return table_of({"key": keys, "state": states}, {"time": str(self.time), "cursor": self.cursor})
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
@@ -75,6 +87,19 @@ def written(answer: Answer) -> bytes:
     """An answer as the port writes it, for programs without the job's classes."""
     rows = [{} if state is NOTHING else {"state": state} for state in answer.states]
     return msgspec.json.encode({"time": str(answer.time), "rows": rows}, enc_hook=plain)
+
+
+def written_page(page: Page) -> bytes:
+    """A page as the port writes it, for programs without the job's classes."""
+    rows = [{"key": key, "state": state} for key, state in page.rows]
+    return msgspec.json.encode({"time": str(page.time), "rows": rows, "cursor": page.cursor}, enc_hook=plain)
+
+
+def page_in(data: bytes, at: At) -> Page:
+    """The page that was written, with keys and states as JSON has them. Raises DecodeError."""
+    told = _told_page(data)
+    rows = tuple((row.key, row.state) for row in told.rows)
+    return Page(Time(int(told.time)), rows, told.cursor, at)
 
 
 def answer_in(data: bytes, at: At) -> Answer:
@@ -107,11 +132,18 @@ class HttpPort:
 
     usual: At = "strict"
 
-    def __init__(self, url: str, token: str | None, timeout: float, *, typed: bool = False) -> None:
-        """`typed`: this process knows the job's classes."""
+    def __init__(
+        self, url: str, token: str | None, timeout: float, *, typed: bool = False, trust: Trust | None = None
+    ) -> None:
+        """`typed`: this process knows the job's classes. `trust`: whom it takes for the job at a URL of https;
+        left out, whoever has a certificate for its host by an authority of this machine."""
         parts = urlsplit(url)
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(parts.netloc, timeout=timeout)
+        if parts.scheme == "https":
+            self._connection: http.client.HTTPConnection = _Sealed(
+                parts.netloc, timeout, trust or authority()
+            )
+        else:
+            self._connection = http.client.HTTPConnection(parts.netloc, timeout=timeout)
         self._url, self._path = url, f"{parts.path.rstrip('/')}/query"
         self._timeout, self._typed = timeout, typed
         self._headers = {"content-type": ENCODED, "accept": ENCODED} if typed else {}
@@ -146,10 +178,7 @@ class HttpPort:
             encoded = zip(keys, states, strict=True)
             rows = tuple((decode(key), decode(state)) for key, state in encoded if state is not None)
             return Page(Time(number), rows, urlsafe_b64encode(upto).decode(), at)
-        told = self._understood(_told, data)
-        return Page(
-            Time(int(told.time)), tuple((row["key"], row["state"]) for row in told.rows), told.cursor, at
-        )
+        return self._understood(partial(page_in, at=at), data)
 
     def _asked(self, asked: dict[str, Any], at: At, at_least: Time) -> bytes:
         """The body of the answer. Raises UserError if the job refuses, Retryable if it does not answer in time."""
@@ -176,6 +205,10 @@ class HttpPort:
             self._connection.request("POST", self._path, body, self._headers)
             answer = self._connection.getresponse()
             return answer.status, answer.read()
+        except ssl.SSLCertVerificationError as error:
+            self._connection.close()
+            why = f"it is not trusted: {error.verify_message}"
+            raise UserError(f"{self._url} shows another certificate than it should: {why}") from error
         except (OSError, http.client.HTTPException) as error:
             # a worker that ends closes its connections: the next one is another worker's
             self._connection.close()
@@ -190,14 +223,40 @@ class HttpPort:
             ) from error
 
 
+class _Sealed(http.client.HTTPConnection):
+    """A connection over TLS to who has proved what is trusted."""
+
+    default_port = 443
+
+    def __init__(self, place: str, timeout: float, trust: Trust) -> None:
+        super().__init__(place, timeout=timeout)
+        self._trust = trust
+
+    def connect(self) -> None:
+        """As of the plain connection, and behind it the handshake. Raises SSLError, which is an OSError."""
+        super().connect()
+        self.sock = self._trust.context.wrap_socket(self.sock, server_hostname=self._trust.name or self.host)
+
+
 class _Told(msgspec.Struct):
     time: Annotated[str, Meta(pattern="^[0-9]+$")]
     rows: list[dict[str, Any]]
+
+
+class _Row(msgspec.Struct):
+    key: Any
+    state: Any
+
+
+class _ToldPage(msgspec.Struct):
+    time: Annotated[str, Meta(pattern="^[0-9]+$")]
+    rows: list[_Row]
     cursor: str = ""
 
 
 _encoded: Final = msgpack_decoder(tuple[int, list[bytes | None], list[bytes], bytes])
 _told: Final = json_decoder(_Told)
+_told_page: Final = json_decoder(_ToldPage)
 
 
 def _kind(status: int) -> type[FlameStreamError]:

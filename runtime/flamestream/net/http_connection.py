@@ -1,4 +1,4 @@
-"""A client's connection of an HTTP server: what h11 makes of its bytes, and the answers.
+"""A client's connection of an HTTP server: its requests, one at a time, and the answers.
 
     head ──▶ body ──▶ answer ──▶ taking ──▶ idle ──▶ head ...
                          └──▶ stream
@@ -11,26 +11,26 @@ for its answer, or the client has not taken the one before, the connection is no
 waits in the kernel's buffers. A request is judged as soon as its head is there, before a byte of its body is
 kept.
 
-Keeps: whatever its bytes make raise, in h11 or in the handler, closes this connection and nothing else; of a
-body at most what the server lends. Does not: know who else is there (http_server.py), or what is asked for
-(the handler does).
+Keeps: whatever its bytes make raise, in the parser or in the handler, closes this connection and nothing else;
+of a body at most what the server lends. Does not: know who else is there (http_server.py), or what is asked
+for (the handler does).
 """
 
 import contextlib
 import hmac
+import re
 import socket
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Concatenate, Final, ParamSpec, Protocol
 
-import h11
 import msgspec
 
 from flamestream.net.acceptor import Drops
-from flamestream.net.framing import tune
 from flamestream.net.http_exchange import Exchange, Handler, Headers, Request
+from flamestream.net.http_reader import Head, Malformed, RequestReader
 from flamestream.ports import Reactor, Timer
 
-MAX_HEAD: Final = 32 << 10
 READ_SIZE: Final = 64 << 10
 SECONDS: Final = {"head": 5.0, "body": 30.0, "taking": 30.0, "idle": 30.0, "closing": 5.0}
 """Seconds that a connection may be at each. A stream is closed whose client takes nothing for as long as
@@ -41,9 +41,20 @@ _LATE: Final = {
     "taking": "it has not taken its answer in time",
     "stream": "it does not take what it is sent",
 }
-_VERSIONS: Final = (b"1.0", b"1.1")
+_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
+_HEADER: Final = re.compile(r"[!#-'*+.^-`|~\w-]+: [^\r\n\0]*", re.ASCII)
 
 P = ParamSpec("P")
+
+
+class Socket(Protocol):
+    """A connected socket that does not block, whatever is under it (server_tls.py)."""
+
+    def fileno(self) -> int: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def send(self, data: bytearray, /) -> int: ...
+    def shutdown(self, how: int, /) -> None: ...
+    def close(self) -> None: ...
 
 
 class Server(Protocol):
@@ -78,20 +89,27 @@ def _closes(
 class Connection:
     """A client's connection, from its first byte to its end."""
 
-    def __init__(self, server: Server, sock: socket.socket) -> None:
+    def __init__(self, server: Server, sock: Socket) -> None:
         self._server, self._socket, self._reactor = server, sock, server.reactor
-        tune(sock)
-        self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
-        self._head: h11.Request | None = None
+        self._reader = RequestReader()
+        self._head: Head | None = None
         self._body = bytearray()
         self._unsent = bytearray()
         self._exchange: Exchange | None = None
         self._open = True
         self._hungry = True
-        """Whether h11 has made all that can be made of what came: else requests sent ahead would pile up in
-        it."""
+        """Whether all was made of what came that can be: else requests sent ahead would pile up here."""
+        self._watched = (False, False)
+        """Whether the loop tells when it can be read, and written."""
         self._phase = "head"
-        self._deadline: Timer = self._reactor.later(SECONDS["head"], self._late)
+        self._answered_whole = False
+        """Whether the last answer is to a request that was read to its end, and nothing came behind it."""
+        self._due: float | None = None
+        """The instant at which the phase has lasted too long."""
+        self._timer: Timer | None = None
+        self._rings: float = 0
+        """The instant at which the timer is: none is made for each phase of each request."""
+        self._wait("head")
         self._watch()
 
     @property
@@ -119,16 +137,25 @@ class Connection:
 
     # --- in -------------------------------------------------------------------------------------------------
 
-    def _watch(self) -> None:
-        """Watch for what can be taken now, and for nothing else."""
-        if self._open:
-            readable = self._readable if self._reads else None
-            writable = self._writable if self._unsent else None
-            self._reactor.watch(self._socket.fileno(), readable=readable, writable=writable)
+    def _watch(self, *, reads: bool = True) -> None:
+        """Watch for what can be taken now. Who waits for an answer mostly sends nothing, so that is found out only when
+        it does (`reads` is false then): it saves two calls of the kernel a request."""
+        wanted = self._reads or (reads and self._watched[0]), bool(self._unsent)
+        if self._open and wanted != self._watched:
+            self._watched = wanted
+            readable, writable = wanted
+            self._reactor.watch(
+                self._socket.fileno(),
+                readable=self._readable if readable else None,
+                writable=self._writable if writable else None,
+            )
 
     @_closes
     def _readable(self) -> None:
-        if not self._open or not self._reads:
+        if not self._open:
+            return
+        if not self._reads:
+            self._watch(reads=False)
             return
         try:
             data = self._socket.recv(READ_SIZE)
@@ -137,88 +164,76 @@ class Connection:
         except OSError:
             self._lost()
             return
-        if self._phase not in ("stream", "closing"):
-            self._hungry = False
-            self._http.receive_data(data)
-            self._events()
-        elif not data:
+        if not data:
             self._lost()
+        elif self._phase not in ("stream", "closing"):
+            self._reader.add(data)
+            self._requests()
 
     @_closes
-    def _events(self) -> None:
-        """Take what h11 makes of the bytes, up to a whole request."""
-        if self._phase == "idle" and self._http.trailing_data[0]:
-            self._enter("head")
+    def _requests(self) -> None:
+        """Take what there is of requests, up to a whole one."""
         try:
             while self._open and self._exchange is None and not self._unsent and self._phase != "closing":
-                if not self._event(self._http.next_event()):
+                if not (self._took_head() if self._head is None else self._took_body()):
+                    self._hungry = True
                     break
-        except h11.RemoteProtocolError as error:
-            self._refuse(error.error_status_hint, str(error))
+        except Malformed as error:
+            self._refuse(error.status, error.reason)
         self._watch()
 
-    def _event(self, event: object) -> bool:
-        """Take one event of h11. Whether to look for another."""
-        match event:
-            case h11.Request():
-                self._head = event
-                self._enter("body")
-                return self._judged(event)
-            case h11.Data(data=data):
-                return self._took(bytes(data))
-            case h11.EndOfMessage():
-                self._request()
-            case h11.ConnectionClosed():
-                self._lost()
-            case _:
-                self._hungry = event is h11.NEED_DATA
-        return False
-
-    def _judged(self, head: h11.Request) -> bool:
-        """Judge a request by its head. Whether its body may come."""
-        server, headers = self._server, dict(head.headers)
+    def _took_head(self) -> bool:
+        """Take a head, and judge it. Whether to look for more."""
+        self._head = head = self._reader.head()
+        if head is None:
+            if self._phase == "idle" and self._reader.begun:
+                self._enter("head")
+            return False
+        server = self._server
         if server.token is not None and not hmac.compare_digest(
-            headers.get(b"authorization", b""), b"Bearer " + server.token.encode()
+            head.headers.get("authorization", "").encode("latin-1"), b"Bearer " + server.token.encode()
         ):
             self._refuse(401, "the bearer token is missing or wrong", [("www-authenticate", "Bearer")])
-        elif head.http_version not in _VERSIONS:
-            self._refuse(505, "only HTTP/1.1 and HTTP/1.0")
-        elif int(headers.get(b"content-length", b"0")) > server.most_body:
+        elif (head.length or 0) > server.most_body:
             self._too_large()
-        elif self._http.they_are_waiting_for_100_continue:
-            self._write(self._http.send(h11.InformationalResponse(status_code=100, headers=[])))
-        return self._phase == "body"
+        elif head.waits and head.length != 0:
+            self._enter("body")
+            self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        return True
 
-    def _took(self, data: bytes) -> bool:
-        """Keep a part of a body, if there is room for it. Whether more may come."""
+    def _took_body(self) -> bool:
+        """Take what there is of a body, if there is room for it. Whether to look for more."""
+        data = self._reader.body()
         if len(self._body) + len(data) > self._server.most_body:
             self._too_large()
-        elif not self._server.lend(self, len(data)):
+        elif data and not self._reader.whole and not self._server.lend(self, len(data)):
             self._refuse(503, "too many bodies are under way; send it again", [("retry-after", "1")])
+        elif self._reader.whole:
+            self._request(data)
         else:
             self._body += data
-        return self._phase == "body"
+            if self._phase != "body":
+                self._enter("body")
+            return False
+        return True
 
     def _too_large(self) -> None:
         self._refuse(413, f"a body may have {self._server.most_body} bytes")
 
-    def _request(self) -> None:
-        assert self._head is not None, "a head comes before its end"
+    def _request(self, rest: bytes) -> None:
+        """Hand a whole request on, of whose body `rest` is the last."""
+        head = self._head
+        assert head is not None, "a head comes before its end"
         self._enter("answer")
-        path, _, query = self._head.target.decode("latin-1").partition("?")
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self._head.headers}
-        request = Request(self._head.method.decode("latin-1"), path, query, headers, bytes(self._body))
+        body = bytes(self._body) + rest if self._body else rest
         self._give_back()
         self._exchange = exchange = Exchange(self)
-        self._server.handler(request, exchange)
+        self._server.handler(Request(head.method, head.path, head.query, head.headers, body), exchange)
 
     def _refuse(self, status: int, why: str, headers: Headers = ()) -> None:
         """Give this connection's last answer, whatever else of the request is still under way."""
         self._give_back()
-        if self._http.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
-            self._answer(status, {"error": why}, [*headers, ("connection", "close")])
-        else:
-            self.close()
+        self._answer(status, {"error": why}, headers, last=True)
 
     # --- out ------------------------------------------------------------------------------------------------
 
@@ -228,41 +243,37 @@ class Connection:
         if self._open:
             self._answer(status, body, headers)
 
-    def _answer(self, status: int, body: object, headers: Headers) -> None:
+    def _answer(self, status: int, body: object, headers: Headers, *, last: bool = False) -> None:
         data = body if isinstance(body, bytes) else msgspec.json.encode(body) + b"\n"
-        more = (
-            []
-            if "content-type" in {name.lower() for name, _ in headers}
-            else [("content-type", "application/json")]
-        )
-        asked_for_body = self._head is None or self._head.method != b"HEAD"
+        head, self._exchange, self._head = self._head, None, None
+        lines = _LINES[status] + _written(headers)
+        if not any(name == "content-type" for name, _ in headers):
+            lines += "content-type: application/json\r\n"
+        asked_for_body = head is None or head.method != "HEAD"
         if data or asked_for_body:
-            more.append(("content-length", str(len(data))))
-        parts = [self._http.send(h11.Response(status_code=status, headers=[*headers, *more]))]
-        if data and asked_for_body:  # h11 refuses a body that nobody may read
-            parts.append(self._http.send(h11.Data(data=data)))
-        parts.append(self._http.send(h11.EndOfMessage()))
-        self._exchange = self._head = None
-        last = self._http.our_state is h11.MUST_CLOSE or self._http.their_state not in {h11.DONE, h11.IDLE}
+            lines += f"content-length: {len(data)}\r\n"
+        self._answered_whole = not last and not self._reader.begun
+        last = last or head is None or not head.lasts
+        if last:
+            lines += "connection: close\r\n"
         self._enter("closing" if last else "taking")
-        self._write(b"".join(part for part in parts if part))
+        data = data if asked_for_body else b""
+        self._write(lines.encode("latin-1") + b"\r\n" + data)
 
     @_closes
     def stream(self, headers: Headers) -> None:
-        """Send the head of an answer without end."""
+        """Send the head of an answer without end: it ends with the connection."""
         if self._open:
             self._enter("stream")
-            self._write(
-                self._http.send(h11.Response(status_code=200, headers=[*headers, ("connection", "close")]))
-            )
+            self._write(f"{_LINES[200]}{_written(headers)}connection: close\r\n\r\n".encode("latin-1"))
 
     @_closes
     def send_part(self, data: bytes) -> None:
         """Send a part of an answer without end."""
         if self._open:
-            self._write(self._http.send(h11.Data(data=data)))
+            self._write(data)
 
-    def _write(self, data: bytes | None) -> None:
+    def _write(self, data: bytes) -> None:
         if data and self._open:
             if self._phase == "stream" and not self._unsent:
                 self._wait("taking")
@@ -289,9 +300,9 @@ class Connection:
 
     def _all_taken(self) -> None:
         if self._phase == "stream":
-            self._deadline.cancel()
+            self._due = None
         elif self._phase == "closing":
-            if self._http.their_state in {h11.DONE, h11.MUST_CLOSE, h11.CLOSED}:
+            if self._answered_whole:
                 self.close()
             # closing with input unread would destroy the answer on its way: first the client, or the deadline
             else:
@@ -301,8 +312,9 @@ class Connection:
             if self._phase == "taking":
                 self._enter("idle")
                 self._server.served(self)
-                self._http.start_next_cycle()
-            self._reactor.soon(self._events)
+            self._hungry = not self._reader.begun
+            if not self._hungry:
+                self._reactor.soon(self._requests)
 
     # --- the end --------------------------------------------------------------------------------------------
 
@@ -312,15 +324,28 @@ class Connection:
 
     def _wait(self, phase: str) -> None:
         """Set the deadline of `phase`, if it has one."""
-        self._deadline.cancel()
+        self._due = None
         if self._open and phase in SECONDS:
-            self._deadline = self._reactor.later(SECONDS[phase], self._late)
+            self._due = self._reactor.instant() + SECONDS[phase] * 1e6
+            if self._timer is None or self._rings > self._due:
+                self._set_timer(SECONDS[phase])
+
+    def _set_timer(self, seconds: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._rings = self._reactor.instant() + seconds * 1e6
+        self._timer = self._reactor.later(seconds, self._rang)
 
     @_closes
-    def _late(self) -> None:
+    def _rang(self) -> None:
         """End a connection whose deadline has passed; between requests, or with all said, that is nothing to
         speak of."""
-        if self._phase in ("idle", "closing"):
+        self._timer = None
+        if self._due is None:
+            return
+        if (rest := self._due - self._reactor.instant()) > 0:
+            self._set_timer(rest / 1e6)
+        elif self._phase in ("idle", "closing"):
             self.close()
         else:
             self.drop(_LATE[self._phase])
@@ -345,7 +370,8 @@ class Connection:
         """End the connection now."""
         if self._open:
             self._open = False
-            self._deadline.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             self._give_back()
             self._reactor.unwatch(self._socket.fileno())
             self._socket.close()
@@ -356,3 +382,11 @@ class Connection:
         if self._body:
             self._server.lend(self, -len(self._body))
             self._body.clear()
+
+
+def _written(headers: Headers) -> str:
+    """The lines of headers. Raises ValueError for one that would not be one line."""
+    for name, value in headers:
+        if not _HEADER.fullmatch(f"{name}: {value}"):
+            raise ValueError(f"no header of HTTP: {name!r}: {value!r}")
+    return "".join(f"{name}: {value}\r\n" for name, value in headers)

@@ -1,4 +1,4 @@
-"""An HTTP/1.1 server in the loop, over h11: requests with bounded bodies, answers now or later, and streams
+"""An HTTP/1.1 server in the loop: requests with bounded bodies, answers now or later, and streams
 without end.
 
 A client that does not finish a request in time, or does not take what it was sent, is closed
@@ -8,7 +8,7 @@ port that is in use (the worker before has not let it go yet) is tried again unt
 says so.
 
 Keeps: at most `connections` connections, each with at most `body` and MAX_HEAD bytes of input, and BODIES
-bodies in all; a token is judged before anything else of a request. Does not: TLS, compression or virtual
+bodies in all; a token is judged before anything else of a request. Does not: compression or virtual
 hosts: put a reverse proxy before it. Know what is asked for (the handler does).
 """
 
@@ -17,9 +17,10 @@ from typing import Final
 
 from flamestream.net.acceptor import Door, Drops, listen
 from flamestream.net.admission import Admission
-from flamestream.net.framing import Budget
-from flamestream.net.http_connection import Connection
+from flamestream.net.framing import Budget, tune
+from flamestream.net.http_connection import Connection, Socket
 from flamestream.net.http_exchange import Exchange, Handler, Headers, Request
+from flamestream.net.server_tls import ServerTls
 from flamestream.ports import Reactor, Timer
 
 __all__ = ["Exchange", "Handler", "Headers", "HttpServer", "Request"]
@@ -41,12 +42,14 @@ class HttpServer:
         body: int,
         token: str | None = None,
         shared: bool = False,
+        tls: ServerTls | None = None,
         connections: int = 256,
     ) -> None:
         """`token`: who does not bring it gets 401. `shared`: other processes may listen on the same port, and
-        the kernel spreads clients over them."""
+        the kernel spreads clients over them. `tls`: and nobody is heard without it."""
         self.reactor, self._address, self.handler = reactor, address, handler
         self.most_body, self.token, self._shared = body, token, shared
+        self._tls = tls
         self._door: Door | None = None
         self._timer: Timer | None = None
         self._connections = Admission[Connection](connections)
@@ -113,4 +116,15 @@ class HttpServer:
                 sock.close()
                 return
             other.drop("no room: it gave way to another one")
-        self._connections.enter(Connection(self, sock), peer)
+        tune(sock)
+        sealed: Socket | None = sock
+        if self._tls is not None:
+            try:
+                sealed = self._tls.sealed(sock)
+            except OSError:  # it has gone already
+                sealed = None
+        if sealed is None:
+            sock.close()
+            self.drops.add("it has gone, or too many others have just come: each costs a handshake of TLS")
+        else:
+            self._connections.enter(Connection(self, sealed), peer)

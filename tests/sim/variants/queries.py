@@ -4,6 +4,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
+from flamestream.core.dataflow.keyed_state import KeyedState
 from flamestream.core.protocol.events import Queried
 from flamestream.core.protocol.messages import MinimalTime
 from flamestream.core.protocol.queries import Ask, Peek
@@ -11,8 +12,7 @@ from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.queries.answers import Answers
 from flamestream.core.worker.queries.gateway import Queries
 from flamestream.core.worker.queries.looks import Looks
-from flamestream.core.worker.queries.scans import _Walked
-from flamestream.model.ids import WorkerId
+from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.time import Time
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.jobs.bank import bank_job
@@ -42,21 +42,13 @@ def _at_once_when_due(self: Answers, gateway: WorkerId, message: Peek) -> None:
     self._answer(gateway, message.number, message.lookups)
 
 
-def _as_it_was_walked(self: Any, number: int, certain: Time, minimal: Time) -> Any:
-    """Without the keys that have come since."""
-    walk, self._walk = self._walk, NOTHING_LEFT
+def _without_order(self: KeyedState[Any], key: bytes, slot: Slot) -> Any:
+    """Keys that come are not put in order: those that have come since it was made are in no page."""
+    order, self._order = self._order, None
     try:
-        return _answer(self, number, certain, minimal)
+        return _bucket(self, key, slot)
     finally:
-        self._walk = walk
-
-
-class _NothingLeft:
-    def some(self, count: int) -> tuple[list[bytes], bool]:
-        return [], False
-
-
-NOTHING_LEFT = _NothingLeft()
+        self._order = order
 
 
 def _told_to_all(self: Queries, reason: str) -> None:
@@ -85,7 +77,7 @@ def _as_of_promises(self: Acker) -> Any:
     return [MinimalTime(each.time, each.time) if type(each) is MinimalTime else each for each in _told(self)]
 
 
-_told, _send, _answer = Acker.told, Queries._send, _Walked.answer
+_told, _send, _bucket = Acker.told, Queries._send, KeyedState.bucket
 
 
 def asking(*faults: Fault, spacing: int | None = None, **plan: Any) -> Adjust:
@@ -128,7 +120,7 @@ VARIANTS = [
     ),
     BrokenVariant(
         "scans without the keys that came since",
-        patch(_Walked, answer=_as_it_was_walked),
+        patch(KeyedState, bucket=_without_order),
         asking(spacing=500),
     ),
     BrokenVariant(

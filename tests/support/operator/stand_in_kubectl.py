@@ -48,7 +48,7 @@ VERDICT = {
     "missingInput": 0,
     "unexpectedInput": 0,
     "time": "7",
-    "rows": [{"state": 3}],
+    "rows": [{"key": "A", "state": 3}],
 }
 """What a pod beside the job prints: of an audit, and of a query."""
 

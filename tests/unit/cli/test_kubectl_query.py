@@ -3,9 +3,10 @@
 import base64
 import json
 import os
+import ssl
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from flamestream.cli.kubectl.main import main
 from flamestream.job.exit_codes import ExitCode
 from support.ports import free_port
 from support.runs.command_lines import Said, Terminal
+from support.zookeeper.authority import Authority
 
 KUBECTL = """#!{python}
 import json, os, signal, sys
@@ -44,7 +46,8 @@ ROWS = ("accounts['ann']", "accounts['bob']")
 class Worker:
     """A port that answers as it is told to, and notes what it was asked: a thread's server, until `close`."""
 
-    def __init__(self) -> None:
+    def __init__(self, certificate: Path | None = None) -> None:
+        """`certificate`: a folder with one and its key, for TLS."""
         self.asked: list[tuple[str, str | None, Any]] = []
         self.answers: list[tuple[int, Any]] = []
         """Status and body of each answer; the last one again and again."""
@@ -64,6 +67,10 @@ class Worker:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self._server.server_port
+        if certificate is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(certificate / "tls.crt", certificate / "tls.key")
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever)
         self._thread.start()
 
@@ -82,19 +89,26 @@ class Cluster:
             "metadata": {"name": "bank", "namespace": "n"},
             "spec": {"queries": {"listen": "0.0.0.0:7070"}},
         }
+        self.secret = {"token": TOKEN}
         self.forwards: dict[str, int | str] = {}
         """Where the port of a pod is on this machine, or what kubectl says."""
 
     def types(self, *words: str) -> Said:
         """`kubectl flamestream query bank ROWS...`."""
+        return self.types_of(ROWS, *words)
+
+    def types_of(self, rows: Sequence[str], *words: str) -> Said:
+        """`kubectl flamestream query bank`, of these."""
         there = {
             "flamestreamjobs": self.job,
-            "secret": {"data": {"token": base64.b64encode(TOKEN.encode()).decode()}},
+            "secret": {
+                "data": {key: base64.b64encode(its.encode()).decode() for key, its in self.secret.items()}
+            },
             "pods": {"items": [{"metadata": {"name": name}} for name in self.forwards]},
             "forwards": self.forwards,
         }
         (self.folder / "there").write_text(json.dumps(there))
-        return self._terminal.run("query", "bank", *ROWS, *words)
+        return self._terminal.run("query", "bank", *rows, *words)
 
 
 @pytest.fixture
@@ -208,3 +222,63 @@ def test_a_job_without_a_port_cannot_be_asked_strictly(cluster: Cluster) -> None
     del cluster.job["spec"]["queries"]
     said = cluster.types("--at", "strict")
     assert (said.code, "has no port for queries: add queries" in said.err) == (ExitCode.USAGE, True)
+
+
+def test_a_name_alone_is_a_page_of_its_keys(cluster: Cluster, worker: Worker) -> None:
+    rows = [{"key": "ann", "state": 70}, {"key": ["b", 1], "state": None}]
+    worker.answers = [(200, {"time": "9", "rows": rows, "cursor": "Yg=="})]
+    said = cluster.types_of(["accounts"], "--prefix", "a", "--limit", "2", "--cursor", "YQ==")
+    assert said.out == (
+        "accounts['ann'] = 70\naccounts[['b', 1]] = None\nstrict, as of 9; more with --cursor Yg==\n"
+    )
+    asked = {"scan": "accounts", "prefix": "a", "limit": 2, "cursor": "YQ=="}
+    assert worker.asked[0][2] == asked | {"at": "strict", "at_least": "0"}
+    found = cluster.types_of(["accounts"], "--json").document
+    assert found == {"at": "strict", "time": 9, "rows": rows, "cursor": "Yg=="}
+
+
+@pytest.fixture
+def authority(tmp_path: Path) -> Authority:
+    return Authority(tmp_path / "authority")
+
+
+@pytest.fixture
+def sealed(cluster: Cluster, authority: Authority) -> Iterator[Worker]:
+    """A worker whose certificate is for the job's Service."""
+    folder = authority.server("bank-queries.n.svc")
+    made = Worker(folder)
+    made.answers = [(200, ANSWER)]
+    cluster.forwards = {"bank-1": made.port}
+    cluster.job["spec"]["queries"]["tls"] = {"secret": "bank-tls"}
+    cluster.secret["tls.crt"] = (folder / "tls.crt").read_text()
+    yield made
+    made.close()
+
+
+def test_a_certificate_is_that_of_the_secret_or_of_an_authority_for_the_service(
+    cluster: Cluster, authority: Authority, sealed: Worker
+) -> None:
+    (cluster.folder / "ca.pem").write_text(authority.text)
+    assert [cluster.types(*words).code for words in ((), ("--ca-file", str(cluster.folder / "ca.pem")))] == [
+        0,
+        0,
+    ]
+
+
+def test_another_certificate_is_refused_before_the_token_is_sent(
+    cluster: Cluster, authority: Authority, sealed: Worker
+) -> None:
+    cluster.secret["tls.crt"] = (authority.server("other.n.svc") / "tls.crt").read_text()
+    said = cluster.types()
+    assert (said.code, "it is not trusted" in said.err) == (ExitCode.JOB_FAILED, True)
+    (cluster.folder / "ca.pem").write_text(authority.text)
+    cluster.job["metadata"]["namespace"] = "m"
+    said = cluster.types("--ca-file", str(cluster.folder / "ca.pem"))
+    assert (said.code, "not valid for 'bank-queries.m.svc'" in said.err) == (ExitCode.JOB_FAILED, True)
+    assert sealed.asked == []
+
+
+def test_a_certificate_that_is_in_pods_alone_needs_its_authority(cluster: Cluster, sealed: Worker) -> None:
+    cluster.job["spec"]["queries"]["tls"] = {"certFile": "/a", "keyFile": "/b"}
+    said = cluster.types()
+    assert (said.code, "--ca-file FILE" in said.err) == (ExitCode.USAGE, True)

@@ -80,6 +80,16 @@ LINES = [
         "query j seen[7] --at committed --token-file t",
         refused="is for a job's port",
     ),
+    Line("query --prefix", "query j seen", "query j seen --prefix a"),
+    Line("query --limit", "query j seen", "query j seen --limit 3"),
+    Line("query --cursor", "query j seen", "query j seen --cursor YQ=="),
+    Line("query --cursor", "", "query j seen[7] --cursor YQ==", refused="are of a page: give a name alone"),
+    Line(
+        "query --ca-file",
+        "",
+        "query j seen[7] --at committed --ca-file t",
+        refused="is for a job's port",
+    ),
     Line("logs --follow", "logs j", "logs j --follow"),
     Line("logs --tail", "logs j", "logs j --tail 3"),
 ]

@@ -58,6 +58,7 @@ LISTENING = {
     "spec.sources": {"numbers": {"http": {"listen": "[::]:80", "path": "/numbers", "keys": "/keys"}}}, "spec.journal.folder": "zookeeper://",
 }  # fmt: skip
 ASKED = {"spec.application.graph": "kept", "spec.queries": {"listen": "[::]:7070"}}
+SEALED = {**ASKED, "spec.queries.tls": {"certFile": "tls.crt", "keyFile": "tls.key"}}
 ASKS = {
     "spec.application.graph": "asks", "spec.journal.folder": "journal",
     "spec.sources.others": {"generator": {"count": 10}}, "spec.sinks.others": {"files": {"path": "others"}},
@@ -184,6 +185,11 @@ ROWS = [
     Row("spec.queries.listen", "[::1]:7070", "executor", given=ASKED, refused='write listen: "0.0.0.0:7070"'),
     Row("spec.queries.tokenFile", "token", "workers", given=ASKED),
     Row("spec.queries.tokenFile", "token", "executor", given=ASKED),
+    Row("spec.queries.tls.certFile", "new.crt", "workers", given=SEALED),
+    Row("spec.queries.tls.keyFile", "new.key", "workers", given=SEALED),
+    Row("spec.queries.tls.keyFile", None, given=SEALED, refused="it has certFile and keyFile, or in a cluster secret alone"),
+    Row("spec.queries.tls.secret", "other", "executor", given={**ASKED, "spec.queries.tls": {"secret": "tls"}}),
+    Row("spec.queries.tls.secret", "other", given={**ASKED, "spec.queries.tls": {"secret": "tls"}}, refused="a Secret is in a cluster: write certFile"),
     Row("spec.queries.tables", ["seen"], "workers", given=ASKED),
     Row("spec.queries.tables", ["sen"], given=ASKED, refused="keeps nothing named 'sen': is 'seen' meant?"),
     Row("spec.queries.share", 0.5, "workers", given=ASKED),

@@ -7,7 +7,7 @@ from typing import Any
 
 import flamestream as fs
 from flamestream.core.protocol.actions import Answered
-from flamestream.core.protocol.events import Queried
+from flamestream.core.protocol.events import Queried, QueryLeft
 from flamestream.job.manifest_queries import Queries
 from flamestream.model.time import Time
 from flamestream.net.http_exchange import Request
@@ -65,15 +65,19 @@ class Client:
 class World:
     """A door whose worker answers at once."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, share: float, *, answers: bool = True) -> None:
         graph = fs.Graph("g")
         graph.source("in").reduce(name="seen", key=str, combine=fs.count()).sink("out")
         self.reactor, self.clients = Reactor(), list[Client]()
         settings, reactor = Queries("h:1", share=share), self.reactor
         self.door = QueryDoor(graph, "j", 16, settings, None, reactor, self._asked)  # type: ignore[arg-type]
 
+        self.answers, self.left = answers, list[int]()
+
     def _asked(self, event: Any) -> None:
-        if isinstance(event, Queried):
+        if isinstance(event, QueryLeft):
+            self.left.append(event.number)
+        elif isinstance(event, Queried) and self.answers:
             self.reactor.later(0, lambda: self.door.told(Answered(event.number, Time(1), [None])))
 
     def ask(self) -> Client:
@@ -113,3 +117,13 @@ def test_who_has_waited_for_too_long_is_told_to_ask_again() -> None:
     waits = world.ask()
     world.reactor.go_on(int(PATIENCE * 1e6) + 1)
     assert waits.answers == [(429, {"retry-after": "1"})]
+
+
+def test_whose_answer_does_not_come_is_told_so_and_the_worker_that_they_have_gone() -> None:
+    world = World(1.0, answers=False)
+    first, half = world.ask(), int(PATIENCE / 2 * 1e6)
+    world.reactor.go_on(half)
+    second = world.ask()
+    assert first.answers == []
+    world.reactor.go_on(half)
+    assert (first.answers, second.answers, world.left) == ([(504, {})], [], [1])

@@ -73,6 +73,20 @@ def test_nobody_asks_without_a_token() -> None:
     assert "j-queries" not in dict(mounted(build_executor_template(a_launch(queries=OWN))))
 
 
+def test_workers_see_a_certificate_of_a_secret_and_clients_find_it_at_its_place() -> None:
+    sealed = {**OPEN, "tls": {"secret": "bank-tls"}}
+    launch = a_launch(queries=sealed)
+    place = ("bank-tls", "/etc/flamestream/queries-tls")
+    assert place in mounted(build_executor_template(launch))
+    assert "bank-tls" not in dict(mounted(build_driver_pod(launch)))
+    assert confined({**SPEC, "queries": sealed}, SITE)["queries"]["tls"] == {
+        "certFile": f"{place[1]}/tls.crt",
+        "keyFile": f"{place[1]}/tls.key",
+    }
+    own = {**OPEN, "tls": {"certFile": "/mine/a.crt", "keyFile": "/mine/a.key"}}
+    assert confined({**SPEC, "queries": own}, SITE)["queries"]["tls"] == own["tls"]
+
+
 @pytest.mark.parametrize("other", [{"listen": "0.0.0.0:7071"}, OWN, {**OPEN, "share": 0.5}, None], ids=str)
 def test_another_port_comes_with_new_pods_and_the_run_goes_on(other: Any) -> None:
     before, after = (planned(JOB, {**SPEC, "queries": each}, SITE, "digest") for each in (OPEN, other))

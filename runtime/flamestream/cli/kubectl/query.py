@@ -6,27 +6,30 @@ Keeps: an answer, or why there is none, within a time. Does not: know the job's 
 
 import base64
 import time
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from functools import cached_property
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
 from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import ANSWERS, JOB, Cluster, Object
 from flamestream.cli.output import Json
-from flamestream.cli.query import AtLeast, AtOption, Rows, show
+from flamestream.cli.query import AtLeast, AtOption, Cursor, Limit, Prefix, Rows, page_of, show, show_page
 from flamestream.connectors.kit.spec import address_of, secret_of
 from flamestream.job import object_names
 from flamestream.job.exit_codes import ExitCode
-from flamestream.live.port import Answer, At, HttpPort, Key, answer_in
+from flamestream.live.port import Answer, At, HttpPort, Page, Wanted, answer_in, page_in
+from flamestream.live.trust import Trust, authority, pinned
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, ManifestError, Retryable, UserError
 from flamestream.model.time import Time
 from flamestream.node.queries.rows import split
 
+T = TypeVar("T")
 PATIENCE: Final = 20.0
 """Seconds within which a job answers, or the command ends: enough for a recovery."""
 ONE_WORKER: Final = 3.0
@@ -46,12 +49,26 @@ TokenFile = Annotated[
 ]
 
 
-def command(
+CaFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="The authorities (PEM) of the port's certificate, which has to be for JOB-queries.NAMESPACE.svc. "
+        "Default: the certificate of the job's Secret (spec.queries.tls.secret).",
+        show_default=False,
+    ),
+]
+
+
+def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     job: Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)],
     rows: Rows,
     at: AtOption = None,
     at_least: AtLeast = 0,
+    prefix: Prefix = None,
+    limit: Limit = None,
+    cursor: Cursor = None,
     token_file: TokenFile = None,
+    ca_file: CaFile = None,
     namespace: Annotated[
         str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)
     ] = "",
@@ -65,24 +82,34 @@ def command(
 
     Example: [bold]kubectl flamestream query bank "accounts['ann']" "accounts['bob']"[/bold]
     """
-    asked = [split(row) for row in rows]
-    there = JobOfCluster(Cluster(namespace, context), job, token_file)
-    how = there.usual if at is None else at.value
+    wanted = page_of(rows, prefix, limit, cursor)
+    asked = [] if wanted is not None else [split(row) for row in rows]
+    there = JobOfCluster(Cluster(namespace, context), job, token_file, ca_file)
+    how, least = there.usual if at is None else at.value, Time(at_least)
     if how == "committed":
-        if token_file is not None:
-            raise ManifestError(
-                "--token-file is for a job's port: its epochs are read without it, leave it out"
-            )
-        show(rows, there.committed(rows, at_least), json)
+        for option, file in (("--token-file", token_file), ("--ca-file", ca_file)):
+            if file is not None:
+                raise ManifestError(
+                    f"{option} is for a job's port: its epochs are read without it, leave it out"
+                )
+        if wanted is not None:
+            show_page(wanted.name, there.committed_page(wanted, least), json)
+        else:
+            show(rows, there.committed(rows, least), json)
+    elif wanted is not None:
+        show_page(wanted.name, there.asked(lambda port: port.scan(wanted, how, least)), json)
     else:
-        show(rows, there.read(asked, how, Time(at_least)), json)
+        show(rows, there.asked(lambda port: port.read(asked, how, least)), json)
 
 
 class JobOfCluster:
     """A job that is asked."""
 
-    def __init__(self, cluster: Cluster, name: str, token_file: Path | None) -> None:
-        self._cluster, self._name, self._token_file = cluster, name, token_file
+    def __init__(
+        self, cluster: Cluster, name: str, token_file: Path | None, ca_file: Path | None = None
+    ) -> None:
+        self._cluster, self._name = cluster, name
+        self._token_file, self._ca_file = token_file, ca_file
 
     @cached_property
     def _job(self) -> Object:
@@ -98,20 +125,21 @@ class JobOfCluster:
         """How it is asked if nobody says how."""
         return "committed" if self._queries is None else "strict"
 
-    def read(self, keys: list[Key], at: At, at_least: Time) -> Answer:
-        """As `Port.read` of the workers' port."""
+    def asked(self, ask: Callable[[HttpPort], T]) -> T:
+        """What the port of a worker answers. Raises as `Port.read`."""
         if (queries := self._queries) is None:
             raise ManifestError(
                 f'job {self._name!r} has no port for queries: add queries: {{listen: "0.0.0.0:7070"}} to its spec, or '
                 "ask --at committed"
             )
-        token, number = self._token(queries), address_of(queries["listen"])[1]
+        token, trust, number = self._token(queries), self._trust(queries), address_of(queries["listen"])[1]
         told = f"none of its workers takes part: `kubectl flamestream status {self._name}` says why"
         deadline = time.monotonic() + PATIENCE
         for turn in count():
             if pods := self._pods():
                 try:
-                    return self._read_from(pods[turn % len(pods)], number, token, keys, at, at_least)
+                    with self._port(pods[turn % len(pods)], number, token, trust) as port:
+                        return ask(port)
                 except Retryable as error:
                     told = str(error)
             if time.monotonic() > deadline:
@@ -119,17 +147,27 @@ class JobOfCluster:
             time.sleep(PAUSE)
         raise Retryable(f"job {self._name!r} gives no answer within {PATIENCE:g} s: {told}")
 
-    def _read_from(
-        self, pod: str, number: int, token: str, keys: list[Key], at: At, at_least: Time
-    ) -> Answer:
+    @contextmanager
+    def _port(self, pod: str, number: int, token: str, trust: Trust | None) -> Iterator[HttpPort]:
         with self._cluster.forwarded(pod, number) as here:
-            place = f"http://127.0.0.1:{here}/v1/jobs/{self._identity}"
-            with closing(HttpPort(place, token, ONE_WORKER)) as port:
-                return port.read(keys, at, at_least)
+            place = f"127.0.0.1:{here}/v1/jobs/{self._identity}"
+            url = f"http://{place}" if trust is None else f"https://{place}"
+            with closing(HttpPort(url, token, ONE_WORKER, trust=trust)) as port:
+                yield port
 
-    def committed(self, rows: list[str], at_least: int) -> Answer:
+    def committed(self, rows: list[str], at_least: Time) -> Answer:
         """The states of rows in the last epoch, read in a pod beside the job."""
-        tool = ["python3", "-m", "flamestream_operator.tools.query_main", str(at_least), *rows]
+        return answer_in(self._beside(str(at_least), *rows), "committed")
+
+    def committed_page(self, wanted: Wanted, at_least: Time) -> Page:
+        """A page of a name in the last epoch, read so."""
+        prefix = [] if wanted.prefix is None else [wanted.prefix]
+        said = self._beside(str(at_least), "--page", wanted.name, str(wanted.limit), wanted.cursor, *prefix)
+        return page_in(said, "committed")
+
+    def _beside(self, *words: str) -> bytes:
+        """What the tool in a pod beside the job says."""
+        tool = ["python3", "-m", "flamestream_operator.tools.query_main", *words]
         with beside(self._cluster, self._name, tool) as pod:
             said = [line for line in self._cluster.follow("logs", "-f", pod) if line.startswith("{")]
             code = exit_code(self._cluster, pod)
@@ -137,7 +175,7 @@ class JobOfCluster:
             raise Retryable(f"the pod beside {self._name!r} ended without an answer: try again")
         if code != ExitCode.OK:
             raise _ERRORS.get(code, UserError)(str(from_json(said[-1].encode(), dict[str, Any])["error"]))
-        return answer_in(said[-1].encode(), "committed")
+        return said[-1].encode()
 
     @property
     def _identity(self) -> str:
@@ -159,3 +197,22 @@ class JobOfCluster:
             )
         secret = self._cluster.get("secret", object_names.queries(self._name))
         return base64.b64decode(secret["data"]["token"]).decode()
+
+    def _trust(self, queries: Object) -> Trust | None:
+        """Whom to take for the job behind the tunnel; None: its port has no certificate."""
+        service, tls = object_names.queries(self._name), queries.get("tls")
+        if tls is None:
+            if self._ca_file is not None:
+                raise ManifestError(
+                    f"job {self._name!r} has no certificate (spec.queries.tls): leave --ca-file out"
+                )
+            return None
+        if self._ca_file is not None:
+            return authority(self._ca_file, f"{service}.{self._job['metadata']['namespace']}.svc")
+        if not tls.get("secret"):
+            raise ManifestError(
+                f"job {self._name!r} has a certificate of its own (spec.queries.tls.certFile): give its authority with "
+                "--ca-file FILE"
+            )
+        secret = self._cluster.get("secret", tls["secret"])
+        return pinned(base64.b64decode(secret["data"]["tls.crt"]).decode(), f"Secret {tls['secret']}")

@@ -1,7 +1,7 @@
 """The kinds of a manifest that speak HTTP: a port to POST to, a server that is POSTed to, and events for
 browsers (docs/reference/http.md).
 
-Does not: import h11 or urllib3 before they are used: h11 is an extra, and urllib3 takes a while.
+Does not: import httptools or urllib3 before they are used: httptools is an extra, and urllib3 takes a while.
 """
 
 from pathlib import Path
@@ -56,7 +56,7 @@ class HttpSourceSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True
             raise ValueError(
                 "`remember` and `max_body` have to be at least 1, and `max_waiting` at least `max_body`"
             )
-        need("h11", "http")
+        need("httptools", "http")
 
     def traits(self, where: str) -> kit.SourceTraits:
         return kit.SourceTraits(timed=False, run_length=0, replayable=False, bounded=False, answers=True)
@@ -134,7 +134,7 @@ class EventsSpec(FolderSink, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         address_of(self.listen)
         if not self.url.startswith("/") or self.poll_ms < 1:
             raise ValueError("`url` begins with /, and `poll_ms` is at least 1")
-        need("h11", "http")
+        need("httptools", "http")
 
     def consumer(self, context: kit.SinkContext) -> Consumer:
         from flamestream.connectors.http.events import EventsConsumer

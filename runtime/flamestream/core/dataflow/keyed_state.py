@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Final, Generic, TypeVar
 
+from flamestream.core.dataflow.key_order import KeyOrder
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.stored import Stored, behind
-from flamestream.core.dataflow.walk import KeyWalk, Walk
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.queries import Matching
 from flamestream.model.ids import Epoch, Slot
@@ -56,6 +56,8 @@ class KeyedState(ABC, Generic[B]):
         self.buckets: dict[bytes, B] = {}
         self._cuts = cuts
         self._dirty: list[B] = []
+        self._order: KeyOrder | None = None
+        """The keys in their order; None: nobody has asked for a page of them."""
 
     @abstractmethod
     def make(self, key: bytes, slot: Slot) -> B:
@@ -95,6 +97,8 @@ class KeyedState(ABC, Generic[B]):
         found = self.buckets.get(key)
         if found is None:
             found = self.buckets[key] = self.make(key, slot)
+            if self._order is not None:
+                self._order.add(key)
         if not found.dirty:  # listed once, so that what visits the list costs what changed
             found.dirty = True
             self._dirty.append(found)
@@ -126,7 +130,7 @@ class KeyedState(ABC, Generic[B]):
         if bucket.dirty:
             self._dirty.append(bucket)
         elif self.is_empty(bucket):
-            del self.buckets[bucket.key]
+            self._forget(bucket.key)
 
     def go_back(self, cut: Time) -> None:
         """Be as at the live cut `cut`."""
@@ -136,17 +140,30 @@ class KeyedState(ABC, Generic[B]):
         for bucket in visited:
             bucket.dirty = False
             if not self.roll_back(bucket, limit):
-                del self.buckets[bucket.key]
+                self._forget(bucket.key)
 
     def keep(self, slots: Iterable[Slot]) -> None:
         """Forget every other slot."""
         kept = set(slots)
         self.buckets = {key: bucket for key, bucket in self.buckets.items() if bucket.slot in kept}
         self._dirty = [bucket for bucket in self._dirty if bucket.slot in kept]
+        self._order = None  # made anew when somebody asks
 
-    def walk(self, matching: Matching) -> Walk:
-        """A walk through those keys that are meant, in this attempt."""
-        return KeyWalk(self.buckets, matching)
+    def order(self, count: int) -> bool:
+        """Put about so many more keys in order, for pages. Whether some are left."""
+        if self._order is None:
+            self._order = KeyOrder(self.buckets)
+        return self._order.go_on(count)
+
+    def page(self, after: bytes, count: int, matching: Matching) -> tuple[list[bytes], bool]:
+        """The least keys behind `after` that are meant, no more than `count`, and whether there are more. Of those that
+        are in order: all, once nothing is left to be put so."""
+        return ([], False) if self._order is None else self._order.page(after, count, matching)
+
+    def _forget(self, key: bytes) -> None:
+        del self.buckets[key]
+        if self._order is not None:
+            self._order.remove(key)
 
     def load(self, chains: Iterable[Chain]) -> None:
         """Take states from a snapshot, or what newer epochs have of some that were taken and not touched. Raises
@@ -157,6 +174,8 @@ class KeyedState(ABC, Generic[B]):
                 chain = behind(chain, None if older is None else self.stored(older))  # noqa: PLW2901
             # not dirty: what a snapshot has is below the committed cut
             bucket = self.buckets[chain.key] = self.make(chain.key, chain.slot)
+            if self._order is not None:
+                self._order.add(chain.key)
             bucket.full, bucket.chain = len(chain.states[0]), sum(map(len, chain.states[1:]))
             bucket.older = not bucket.full
             self.restore(bucket, chain.states)

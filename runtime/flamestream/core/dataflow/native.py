@@ -22,7 +22,6 @@ from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Parts
 from flamestream.core.dataflow.stored import Reading, behind
 from flamestream.core.dataflow.transactions import unfolded
-from flamestream.core.dataflow.walk import Walk
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
@@ -189,9 +188,15 @@ class NativeState:
             [chain if chain.full else behind(chain, stored(self.operation, chain.key)) for chain in chains],
         )
 
-    def walk(self, matching: Matching) -> Walk:
-        """A walk through those keys that are meant, in this attempt."""
-        return NativeWalk(self._flow, self.operation, matching)
+    def order(self, count: int) -> bool:
+        """Put about so many more keys in order, for pages. Whether some are left."""
+        return self._flow.order(self.operation, count)  # type: ignore[no-any-return]
+
+    def page(self, after: bytes, count: int, matching: Matching) -> tuple[list[bytes], bool]:
+        """The least keys behind `after` that are meant, no more than `count`, and whether there are more. Of those that
+        are in order: all, once nothing is left to be put so."""
+        text = None if matching.text is None else matching.text.encode()
+        return self._flow.page(self.operation, after, count, matching.head, text)  # type: ignore[no-any-return]
 
     def keys(self) -> list[tuple[bytes, Slot]]:
         """Every key with its slot."""
@@ -203,25 +208,6 @@ class NativeState:
         if state is None:
             raise KeyError(key)
         return state
-
-
-class NativeWalk:
-    """walk.Walk."""
-
-    def __init__(self, flow: Any, operation: int, matching: Matching) -> None:
-        self._flow, self._operation, self._next = flow, operation, 0
-        self._head, self._text = matching.head, None if matching.text is None else matching.text.encode()
-        flow.walked(operation, True)
-
-    def some(self, count: int) -> tuple[list[bytes], bool]:
-        """As `Walk.some`."""
-        upto = self._next + count
-        keys, self._next, left = self._flow.walk(self._operation, self._next, upto, self._head, self._text)
-        return keys, left
-
-    def close(self) -> None:
-        """New keys may stand anywhere again."""
-        self._flow.walked(self._operation, False)
 
 
 class NativeDelivery:

@@ -5,36 +5,37 @@
     POST /v1/jobs/JOB/query {"read": [["NAME", KEY], ...], ...}   {"time": "TIME", "rows": [{"name", "key", "state"}]}
 
 A time is a text, for it is too great for a number of JavaScript. Clients that know the job's classes say `accept:
-application/msgpack`, and get states as they are encoded; and may ask in that way (`content-type`).
+application/msgpack`, and get states as they are encoded; and may ask in that way (`content-type`). Columns of Arrow
+are a form of answers, too (reply.py).
 
 Keeps: what goes into answers is a share of this worker's time; a client is answered once, or told why not, within a
 time. Does not: read a state, or know which worker has it (core/worker/queries/gateway.py).
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
+from base64 import urlsafe_b64decode
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from time import thread_time_ns
 from typing import Any, Final
 from urllib.parse import unquote
-
-import msgspec
 
 from flamestream.connectors.kit.spec import address_of
 from flamestream.core.dataflow.placing import lookup_of
 from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
 from flamestream.core.protocol.queries import MOST_LOOKUPS, MOST_SCANNED, Scan
-from flamestream.job.manifest_queries import Queries
+from flamestream.job.manifest_queries import Queries, Tls
+from flamestream.loop.background import Threads
 from flamestream.model.errors import ManifestError, PayloadError
 from flamestream.model.graph import Graph
-from flamestream.model.payloads.codec import decode, encode
-from flamestream.model.payloads.plain import plain
 from flamestream.model.time import END, Time
 from flamestream.net.http_exchange import Exchange, Request
 from flamestream.net.http_server import HttpServer
+from flamestream.net.server_tls import ServerTls
 from flamestream.node.queries.question import ENCODED, Asked, Refused, asked_by, asked_in, scan_by
+from flamestream.node.queries.reply import ARROW, One, Page, Reply
 from flamestream.node.queries.rows import Kept, Row
 from flamestream.ports import Post, Reactor, Timer
 
@@ -42,8 +43,10 @@ PATIENCE: Final = 5.0
 """Seconds after which a client is told that there is no answer."""
 SCANS: Final = 30.0
 """The same for scans."""
+LOOK: Final = 0.25
+"""Seconds between two looks at who has waited for too long."""
 MOST_BODY: Final = 256 << 10
-CONNECTION_US: Final = 150
+CONNECTION_US: Final = 40
 """Microseconds that a request costs, about, before it is here and behind its answer."""
 RETRY: Final = [("retry-after", "1")]
 
@@ -51,13 +54,13 @@ RETRY: Final = [("retry-after", "1")]
 @dataclass(slots=True)
 class _Open:
     exchange: Exchange
-    rows: Sequence[Row]
-    name: str
-    """The name whose keys they are, in a scan."""
-    answer: Callable[["_Open", Answered], None]
+    reply: Callable[[Answered], Reply]
+    until: float
+    """The instant at which it has waited for too long."""
     seconds: float
     """So long it may wait for its answer."""
-    timer: Timer
+    apart: bool
+    """Whether the answer is made in a thread: it may take long."""
 
 
 class QueryDoor:
@@ -73,15 +76,19 @@ class QueryDoor:
         reactor: Reactor,
         post: Post,
     ) -> None:
+        """Raises UserError for a certificate that cannot be read."""
         self._graph, self._kept, self._slots, self._settings = graph, Kept(graph), slots, settings
         self._reactor, self._post = reactor, post
         self._base = f"/v1/jobs/{job}/"
         self._server = HttpServer(
-            reactor, address_of(settings.listen), self._came, body=MOST_BODY, token=token, shared=True
-        )
+            reactor, address_of(settings.listen), self._came, body=MOST_BODY, token=token, shared=True,
+            tls=_tls_of(settings.tls, reactor),
+        )  # fmt: skip
+        self._threads: Threads | None = None
         self._waiting: deque[tuple[Request, Exchange, int]] = deque()
         """Requests that there is no time for yet, each of another connection, with when they came."""
         self._timer: Timer | None = None
+        self._looks: Timer | None = None
         self._open: dict[int, _Open] = {}
         self._number = 0
         self._left, self._since = 0.0, reactor.instant()
@@ -102,6 +109,9 @@ class QueryDoor:
             self._refuse(number, 503, "this worker takes part no more")
         self._waiting.clear()  # their connections are closed with the port
         self._server.close()
+        if self._threads is not None:
+            self._threads.close()
+            self._threads = None
 
     # --- questions ------------------------------------------------------------------------------------------
 
@@ -133,14 +143,15 @@ class QueryDoor:
         if not request.path.startswith(self._base):
             raise Refused(404, f"there is only {self._base}")
         path = request.path[len(self._base) :].split("/")
+        answer: type[Page] = Page
         match request.method, path:
             case "GET", ["tables", name, key]:
-                asked, answer = asked_by(request, unquote(name), unquote(key)), _one
+                asked, answer = asked_by(request, unquote(name), unquote(key)), One
             case "GET", ["tables", name]:
-                asked, answer = scan_by(request, unquote(name)), _all
+                asked = scan_by(request, unquote(name))
             case "POST", ["query"]:
                 encoded = request.headers.get("content-type") == ENCODED
-                asked, answer = asked_in(request.body, encoded=encoded), _all
+                asked = asked_in(request.body, encoded=encoded)
             case _, ["tables", _, _] | ["tables", _] | ["query"]:
                 raise Refused(405, "GET a state, or POST to query")
             case _:
@@ -148,13 +159,9 @@ class QueryDoor:
                     404,
                     f"there are {self._base}tables/NAME/KEY, {self._base}tables/NAME and {self._base}query",
                 )
-        if asked.scan:
-            answer = self._page
-        if request.headers.get("accept") == ENCODED:
-            answer = self._encoded
-        self._ask(asked, exchange, answer)
+        self._ask(asked, exchange, answer, request.headers.get("accept", ""))
 
-    def _ask(self, asked: Asked, exchange: Exchange, answer: Callable[[_Open, Answered], None]) -> None:
+    def _ask(self, asked: Asked, exchange: Exchange, answer: type[Page], accept: str) -> None:
         if asked.at not in ("strict", "stale"):
             raise Refused(400, f"at is strict or stale, not {asked.at!r}")
         if not asked.at_least.isdecimal() or (at_least := Time(int(asked.at_least))) > END:
@@ -168,9 +175,13 @@ class QueryDoor:
         else:
             rows = [self._row(name, key) for name, key in asked.read]
         lookups = [lookup_of(self._graph.vertices[row.vertex], row.encoded, self._slots) for row in rows]
+        its = answer(self._kept, rows, asked.scan)
+        apart = accept == ARROW
+        reply = its.as_encoded if accept == ENCODED else its.as_arrow if apart else its.as_json
         seconds = PATIENCE if scan is None else SCANS
-        late = self._reactor.later(seconds, partial(self._late, number))
-        self._open[number] = _Open(exchange, rows, asked.scan, answer, seconds, late)
+        self._open[number] = _Open(exchange, reply, self._reactor.instant() + seconds * 1e6, seconds, apart)
+        if self._looks is None:
+            self._looks = self._reactor.later(LOOK, self._look)
         self._post(Queried(number, lookups, strict, at_least, scan))
 
     def _scan(self, asked: Asked) -> Scan:
@@ -210,41 +221,41 @@ class QueryDoor:
         began = self._reactor.instant()
         if isinstance(action, NotAnswered):
             self._refuse(action.number, 503 if action.again else 409, action.reason)
-        elif (open_ := self._done(action.number)) is not None:
-            open_.answer(open_, action)
+        elif (open_ := self._open.pop(action.number, None)) is not None:
+            if open_.apart:
+                self._make_apart(open_, action)
+            else:
+                open_.exchange.answer(*open_.reply(action))
         self._spent(began)
 
-    def _page(self, open_: _Open, answer: Answered) -> None:
-        rows = [
-            {
-                "key": msgspec.to_builtins(self._kept.key(open_.name, key), enc_hook=plain),
-                "state": None if state is None else _plain(state),
-            }
-            for key, state in zip(answer.keys, answer.states, strict=True)
-        ]
-        cursor = {"cursor": urlsafe_b64encode(answer.upto).decode()} if answer.upto else {}
-        open_.exchange.answer(200, {"time": str(answer.time), "rows": rows, **cursor})
+    def _make_apart(self, open_: _Open, answer: Answered) -> None:
+        # (!) The first table of Arrow imports pandas, where it is there: a second in which the stream would stand.
+        if self._threads is None:
+            self._threads = Threads(1, self._reactor.soon)
+        self._threads.background(partial(_timed, open_.reply, answer), partial(self._made, open_.exchange))
 
-    def _encoded(self, open_: _Open, answer: Answered) -> None:
-        keys = [encode(self._kept.key(open_.name, key)) for key in answer.keys]
-        body = msgspec.msgpack.encode((answer.time, answer.states, keys, answer.upto))
-        open_.exchange.answer(200, body, [("content-type", ENCODED)])
+    def _made(self, exchange: Exchange, made: tuple[Reply, float] | Exception) -> None:
+        """A thread has made an answer; its time is this worker's, too."""
+        if isinstance(made, Exception):
+            exchange.failed(made)
+        else:
+            reply, took = made
+            self._left -= took
+            exchange.answer(*reply)
 
-    def _late(self, number: int) -> None:
-        self._post(QueryLeft(number))
-        if (open_ := self._open.get(number)) is not None:
-            why = "the job recovers, or at_least is not reached"
-            self._refuse(number, 504, f"no answer within {open_.seconds:g} s: {why}")
+    def _look(self) -> None:
+        """Tell those who have waited for too long: one timer for all of them."""
+        self._looks, now = None, self._reactor.instant()
+        for number in [number for number, open_ in self._open.items() if open_.until <= now]:
+            self._post(QueryLeft(number))
+            why = f"no answer within {self._open[number].seconds:g} s: the job recovers, or at_least is not reached"
+            self._refuse(number, 504, why)
+        if self._open:
+            self._looks = self._reactor.later(LOOK, self._look)
 
     def _refuse(self, number: int, status: int, reason: str) -> None:
-        if (open_ := self._done(number)) is not None:
+        if (open_ := self._open.pop(number, None)) is not None:
             open_.exchange.answer(status, {"error": reason}, RETRY if status == 503 else [])
-
-    def _done(self, number: int) -> _Open | None:
-        found = self._open.pop(number, None)
-        if found is not None:
-            found.timer.cancel()
-        return found
 
     # --- the share ------------------------------------------------------------------------------------------
 
@@ -260,22 +271,16 @@ class QueryDoor:
         self._left -= self._reactor.instant() - began + CONNECTION_US // 2
 
 
-def _one(open_: _Open, answer: Answered) -> None:
-    (row,), (state,) = open_.rows, answer.states
-    if state is None:
-        open_.exchange.answer(404, {"time": str(answer.time), "error": f"{row.written} has no state"})
-    else:
-        open_.exchange.answer(200, {"time": str(answer.time), "state": _plain(state)})
+def _tls_of(settings: Tls | None, reactor: Reactor) -> ServerTls | None:
+    if settings is None:
+        return None
+    assert settings.cert_file is not None and settings.key_file is not None, (
+        "an operator puts files for a Secret"
+    )
+    return ServerTls(settings.cert_file, settings.key_file, reactor)
 
 
-def _all(open_: _Open, answer: Answered) -> None:
-    rows = [
-        {"name": row.name, "key": msgspec.to_builtins(row.key, enc_hook=plain)}
-        | ({} if state is None else {"state": _plain(state)})
-        for row, state in zip(open_.rows, answer.states, strict=True)
-    ]
-    open_.exchange.answer(200, {"time": str(answer.time), "rows": rows})
-
-
-def _plain(state: bytes) -> Any:
-    return msgspec.to_builtins(decode(state), enc_hook=plain)
+def _timed(reply: Callable[[Answered], Reply], answer: Answered) -> tuple[Reply, float]:
+    """The reply, and the microseconds that it took."""
+    began = thread_time_ns()
+    return reply(answer), (thread_time_ns() - began) / 1e3

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from flamestream.core.protocol.queries import MOST_LOOKUPS
-from flamestream.model.decoding import DecodeError, from_json, from_msgpack
+from flamestream.model.decoding import DecodeError, json_decoder, msgpack_decoder
 from flamestream.model.errors import PayloadError
 from flamestream.model.payloads.codec import decode
 from flamestream.net.http_exchange import Request
@@ -33,6 +33,10 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """but no more than so many,"""
     cursor: str = ""
     """behind where an earlier answer ended."""
+
+
+_json: Final = json_decoder(Asked)
+_encoded: Final = msgpack_decoder(Asked)
 
 
 class Refused(Exception):
@@ -67,7 +71,7 @@ def _given(request: Request, *known: str) -> dict[str, Any]:
 def asked_in(body: bytes, *, encoded: bool) -> Asked:
     """A body. Raises Refused."""
     try:
-        asked = from_msgpack(body, Asked) if encoded else from_json(body, Asked)
+        asked = _encoded(body) if encoded else _json(body)
         key_of = decode if encoded else _hashable
         return replace(asked, read=[(name, key_of(key)) for name, key in asked.read])
     except (DecodeError, PayloadError, TypeError) as error:

@@ -2,15 +2,19 @@
 
 import json
 import os
+import shutil
 import signal
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from random import Random
 from typing import Any
 
+import duckdb
+import pyarrow as pa
 import pytest
 
 import flamestream as fs
@@ -21,6 +25,7 @@ from flamestream.model.errors import ManifestError, Retryable, UserError
 from support.eventually import eventually
 from support.ports import free_port
 from support.runs.scratch import Scratch
+from support.zookeeper.authority import Authority
 
 APPLICATION = """\
 import flamestream as fs
@@ -99,6 +104,16 @@ class Bank:
             with error:
                 return error.code, json.load(error)
 
+    def arrow(self, path: str, body: Any = None) -> pa.Table:
+        """What a program that wants columns gets."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/vnd.apache.arrow.stream"}
+        with urllib.request.urlopen(
+            urllib.request.Request(self.url + path, data, headers), timeout=10
+        ) as answer:
+            assert answer.headers["content-type"] == headers["Accept"]
+            return pa.ipc.open_stream(answer.read()).read_all()
+
     def client(self) -> Job:
         return fs.connect(
             self.scratch.path / "job.yaml", run_folder=self.scratch.path / ".flamestream" / "job"
@@ -134,6 +149,22 @@ def test_several_are_of_one_time_and_keys_are_what_json_has(bank: Bank) -> None:
         {"name": "sent", "key": ["y", 1], "state": 1},
         {"name": "accounts", "key": "nobody"},
     ]
+
+
+def test_answers_come_as_columns_of_arrow(bank: Bank) -> None:
+    """What others make of them is what JSON says."""
+    bank.post("+p3", "+q4")
+    told = bank.get("/tables/accounts?limit=5")[1]
+    table = bank.arrow("/tables/accounts?limit=5")
+    assert table.to_pydict() == {name: [row[name] for row in told["rows"]] for name in ("key", "state")}
+    assert table.schema.metadata[b"cursor"].decode() == told["cursor"]
+    rest = bank.arrow(f"/tables/accounts?limit=100&cursor={told['cursor']}")
+    every = sum(duckdb.from_arrow(page).sum("state").fetchall()[0][0] for page in (table, rest))
+    assert every == sum(row["state"] for row in bank.get("/tables/accounts")[1]["rows"])
+    asked = bank.arrow("/query", {"read": [["accounts", "p"], ["accounts", "nobody"]]})
+    assert asked.to_pylist() == [
+        {"name": "accounts", "key": "p", "state": 3}, {"name": "accounts", "key": "nobody", "state": None},
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -301,3 +332,33 @@ def test_where_input_is_not_journalled_no_answer_is_strict(scratch: Scratch) -> 
         with pytest.raises(UserError, match="source 'in' is not journalled"):
             job.table("seen").get("a")
         assert job.table("seen").get("a", at="stale") == 1
+
+
+def test_a_port_with_a_certificate_is_asked_by_whoever_trusts_it(tmp_path: Path) -> None:
+    scratch = Scratch(tmp_path / "job")
+    authority, other = Authority(tmp_path / "authority"), Authority(tmp_path / "other")
+    shutil.copytree(authority.server(), scratch.path / "cert")
+    (tmp_path / "ca.pem").write_text(authority.text)
+    (tmp_path / "other.pem").write_text(other.text)
+    bank = Bank(scratch, ", tls: {certFile: cert/tls.crt, keyFile: cert/tls.key}")
+    url = bank.url.replace("http:", "https:")
+    try:
+        assert scratch.type("query", "job.yaml", "accounts['a']").text.startswith("accounts['a'] = 100\n")
+        with fs.connect(url, token=TOKEN, ca_file=tmp_path / "ca.pem") as trusting:
+            assert trusting.table("accounts").get("a") == 100
+            shutil.copytree(
+                authority.server(days=4), scratch.path / "cert", dirs_exist_ok=True
+            )  # it is renewed
+            assert trusting.table("accounts").get("a") == 100
+        with fs.connect(url, token=TOKEN, ca_file=tmp_path / "ca.pem") as trusting:
+            assert trusting.table("accounts").get("a") == 100
+        for wrong in (tmp_path / "other.pem", None):
+            with (
+                fs.connect(url, token=TOKEN, ca_file=wrong) as client,
+                pytest.raises(UserError, match="not trusted"),
+            ):
+                client.table("accounts").get("a")
+        with fs.connect(bank.url, token=TOKEN, timeout=1) as plain, pytest.raises(Retryable):
+            plain.table("accounts").get("a")
+    finally:
+        scratch.close()

@@ -1,9 +1,9 @@
-"""Scans: the keys that somebody looks for, found a few a pass, so that no pass is held up.
+"""Scans: a page of keys with their states, all of one time.
 
-First all keys are walked through while the state changes; then, at a look, those that have come since, which are few.
-So what is given is of one cut, and lacks none of its keys.
+A state's keys are put in order when somebody first asks for a page of them, a few a pass, so that no pass is held up;
+then pages cost what they give. At a look the page is read: so what is given is of one cut, and lacks none of its keys.
 
-Keeps: few scans at once, each with as many keys as its answer has. Does not: know when to look (gateway.py).
+Keeps: few scans at once. Does not: know when to look (gateway.py).
 """
 
 from collections.abc import Mapping
@@ -16,9 +16,9 @@ from flamestream.model.ids import WorkerId
 from flamestream.model.time import Time
 
 MOST_SCANS: Final = 8
-"""Scans that one worker walks for."""
+"""Scans of one worker at once."""
 AT_ONCE: Final = 1024
-"""Keys that are looked at in one pass."""
+"""Keys that are put in order in one pass."""
 Name = tuple[WorkerId, int]
 """A gateway, and the number that a query has there."""
 
@@ -31,82 +31,72 @@ def state_of(states: States, key: bytes, minimal: Time) -> bytes | None:
         return None
 
 
-class _Walked:
-    """A scan, and what was found for it."""
+class _Page:
+    """A scan, and the state that it is of."""
 
     def __init__(self, scan: Scan, states: States) -> None:
-        self.scan, self._states = scan, states
-        self._walk = states.walk(scan.matching)
-        self._found: list[bytes] = []
-        self._upto = b""
-        """Greater keys are not kept."""
+        self._scan, self._states = scan, states
 
     def go_on(self) -> bool:
-        """Look at some more keys. Whether some are left."""
-        some, left = self._walk.some(AT_ONCE)
-        after, upto = self.scan.after, self._upto
-        self._found += [key for key in some if key > after and (not upto or key <= upto)]
-        if not left or len(self._found) > 2 * self.scan.limit:
-            self._found.sort()
-            if len(self._found) > self.scan.limit:
-                self._upto = self._found[self.scan.limit - 1]
-                del self._found[self.scan.limit :]
-        return left
+        """Put some more keys in order. Whether some are left."""
+        return self._states.order(AT_ONCE)
 
     def answer(self, number: int, certain: Time, minimal: Time) -> Seen:
-        """The states at minimal time, of all keys that there are."""
+        """The states at minimal time, of the least keys behind where the scan begins."""
         while self.go_on():
             pass
+        scan, upto, more = self._scan, self._scan.after, True
         keys, states, size = list[bytes](), list[bytes | None](), 0
-        for key in self._found:
-            if (state := state_of(self._states, key, minimal)) is None:
-                continue  # it came later
-            size += len(state) + len(key)
-            if size > MOST_BYTES:
-                if not keys:
-                    refused = f"the state of one key is more than {MOST_BYTES >> 20} MiB: ask for it alone"
-                    return Seen(number, certain, [], refused)
-                return Seen(number, certain, states, keys=keys, upto=keys[-1])
-            keys.append(key)
-            states.append(state)
-        return Seen(number, certain, states, keys=keys, upto=self._upto)
-
-    def close(self) -> None:
-        """Let go of the walk."""
-        self._walk.close()
+        while more and len(keys) < scan.limit:
+            some, more = self._states.page(upto, scan.limit - len(keys), scan.matching)
+            for key in some:
+                upto = key
+                if (state := state_of(self._states, key, minimal)) is None:
+                    continue  # it came later
+                size += len(state) + len(key)
+                if size > MOST_BYTES:
+                    if not keys:
+                        refused = (
+                            f"the state of one key is more than {MOST_BYTES >> 20} MiB: ask for it alone"
+                        )
+                        return Seen(number, certain, [], refused)
+                    return Seen(number, certain, states, keys=keys, upto=keys[-1])
+                keys.append(key)
+                states.append(state)
+        return Seen(number, certain, states, keys=keys, upto=upto if more else b"")
 
 
 class Scans:
-    """The scans that one worker walks for."""
+    """The scans of one worker."""
 
     def __init__(self, states: Mapping[int, States]) -> None:
         self._states = states
-        self._walking: dict[Name, _Walked] = {}
-        self._walked: dict[Name, _Walked] = {}
+        self._ordering: dict[Name, _Page] = {}
+        self._ordered: dict[Name, _Page] = {}
 
     @property
     def walking(self) -> bool:
-        """Whether keys are left to be looked at."""
-        return bool(self._walking)
+        """Whether keys are left to be put in order."""
+        return bool(self._ordering)
 
     def begin(self, name: Name, scan: Scan) -> bool:
-        """Look for its keys. False if there are too many scans."""
-        if len(self._walking) + len(self._walked) == MOST_SCANS:
+        """Begin with it. False if there are too many scans."""
+        if len(self._ordering) + len(self._ordered) == MOST_SCANS:
             return False
-        self._walking[name] = _Walked(scan, self._states[scan.vertex])
+        self._ordering[name] = _Page(scan, self._states[scan.vertex])
         return True
 
     def go_on(self) -> Name | None:
-        """Look at some keys of the oldest. Its name, if it is through."""
-        name = next(iter(self._walking), None)
-        if name is None or self._walking[name].go_on():
+        """Put some keys of the oldest in order. Its name, if it is through."""
+        name = next(iter(self._ordering), None)
+        if name is None or self._ordering[name].go_on():
             return None
-        self._walked[name] = self._walking.pop(name)
+        self._ordered[name] = self._ordering.pop(name)
         return name
 
     def answer(self, name: Name, certain: Time, minimal: Time) -> Seen | None:
         """The answer of one that is through; None if it was never begun."""
-        found = self._walked.get(name)
+        found = self._ordered.get(name)
         if found is None:
             return None
         seen = found.answer(name[1], certain, minimal)
@@ -115,11 +105,10 @@ class Scans:
 
     def end(self, name: Name) -> None:
         """Nobody waits for it."""
-        for scans in (self._walking, self._walked):
-            if (found := scans.pop(name, None)) is not None:
-                found.close()
+        for scans in (self._ordering, self._ordered):
+            scans.pop(name, None)
 
     def end_all(self) -> None:
         """The attempt is over."""
-        for name in [*self._walking, *self._walked]:
+        for name in [*self._ordering, *self._ordered]:
             self.end(name)

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.native import native
@@ -35,9 +37,9 @@ class Nowhere:
 class Counted:
     """A flow that counts texts, one run an item."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, key: Any = str) -> None:
         graph = Graph("g")
-        graph.source("in").reduce(key=str, combine=count()).sink("out")
+        graph.source("in").reduce(key=key, combine=count()).sink("out")
         self.cuts, self.time = LiveCuts(Time(0)), 0
         self.flow: Flow = parts.dataflow(
             graph,
@@ -111,11 +113,14 @@ def test_what_comes_during_a_walk_is_there_and_what_is_above_the_time_is_not(cou
     )
 
 
-def test_many_keys_are_looked_at_a_few_at_a_time(counted: Counted) -> None:
+def test_many_keys_are_put_in_order_a_few_at_a_time(counted: Counted) -> None:
     counted.take(*(f"key {number}" for number in range(3 * AT_ONCE)))
     scans = Scans(counted.flow.states)
     scans.begin(NAME, counted.scan())
     assert [scans.go_on() for _ in range(3)] == [None, None, NAME]
+    scans.end(NAME)
+    scans.begin(NAME, counted.scan(after=encode("key 7")))
+    assert scans.go_on() == NAME, "and once only: the next page costs what it gives"
 
 
 def test_scans_are_bounded_and_who_leaves_makes_room(counted: Counted) -> None:
@@ -136,3 +141,49 @@ def test_a_page_ends_where_it_would_be_too_much(counted: Counted) -> None:
     through(scans)
     found, upto = counted.given(scans, 9)
     assert (list(found), upto) == ([long], encode(long))
+
+
+KEYS = st.one_of(
+    st.text("an", max_size=3), st.sampled_from(["an" * 20, "an" * 200]), st.integers(-1, 300), st.none(),
+    st.tuples(st.text("an", max_size=2)), st.binary(max_size=2),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@given(
+    items=st.lists(st.one_of(KEYS, st.just(...)), max_size=40),
+    limit=st.integers(1, 5),
+    text=st.one_of(st.none(), st.text("an", max_size=2)),
+)
+def test_pages_behind_each_other_have_what_a_sorted_list_of_the_keys_has(
+    parts: Parts, items: list[Any], limit: int, text: str | None
+) -> None:
+    """Keys come at any time between steps; `...`: a step of the ordering."""
+    counted = Counted(parts, key=same)
+    states = counted.flow.states[counted.vertex]
+    for item in items:
+        if item is ...:
+            states.order(3)
+        else:
+            counted.take(item)
+    taken = {encode(item) for item in items if item is not ...}
+    meant = sorted(key for key in taken if text is None or is_text(key, text))
+    scans, found, after = Scans(counted.flow.states), list[bytes](), b""
+    while True:
+        scans.begin(NAME, counted.scan(limit, after, text))
+        through(scans)
+        seen = scans.answer(NAME, Time(99), Time(99))
+        assert seen is not None and len(seen.keys) <= limit
+        found += seen.keys
+        if not (after := seen.upto):
+            break
+    assert found == meant
+
+
+def is_text(key: bytes, text: str) -> bool:
+    decoded = decode(key)
+    return isinstance(decoded, str) and decoded.startswith(text)
+
+
+def same(item: Any) -> Any:
+    return item

@@ -129,7 +129,6 @@ ROWS: dict[str, tuple[str, str]] = {
     "production.md: kubectl -n flamestream-system create secret generic zookeepe": (LINES, "needs a cluster"),
     "production.md: kubectl create secret generic zookeeper-authority --from-fil": (LINES, "needs a cluster"),
     "production.md: FROM registry.example/flamestream:0.1.0 USER root RUN apt-ge": (SHOWN, "needs a registry"),
-    "production.md: apiVersion: monitoring.coreos.com/v1 kind: PrometheusRule me": (PARSED, ""),
     "redis.md: redis-server --appendonly yes --appendfsync always": (SHOWN, "a server"),
     "redis.md: # job.yaml; the application is benchmarks/jobs/workload.py: ": (JOB, "workload.py"),
     "redis.md: flamestream run job.yaml redis-cli HGET postings be:0 flames": (LINES, "needs a server"),

@@ -110,6 +110,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "manifest.md: application: file: shop.py graph: graph pyFiles: [libs/prici": (PART, "read, not fetched: test_py_files.py does"),
     "operator.md: kubectl create configmap app --from-file=inverted_index.py k": (OBJECT, "needs a cluster to be applied"),
     "operator.md: workers: {min: 1, max: 8}": (PART, ""),
+    "operator.md: pods: topologySpreadConstraints: - maxSkew: 1 topologyKey: t": (PART, ""),
     "operator.md: kubectl flamestream list -A kubectl flamestream status inver": (LINES, "needs a cluster"),
     "operator.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamSnapsh": (OBJECT, ""),
     "operator.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamDrill ": (OBJECT, ""),

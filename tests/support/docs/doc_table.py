@@ -92,6 +92,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "kubernetes.md: make image IMAGE=registry.example/flamestream:0.1.0 # docker": (LINES, "needs a registry and a cluster"),
     "end-to-end.md: make e2e # kind: makes a cluster, installs, runs, breaks, au": (LINES, "needs a cluster"),
     "end-to-end.md: E2E_FLINK_IMAGE=localhost/flink-peer:e2e E2E_REPORT=benchmar": (LINES, "needs a cluster"),
+    "kubernetes.md: helm package charts/flamestream --destination dist helm push": (LINES, "needs a registry and a cluster"),
     "kubernetes.md: kubectl ──▶ API server ──▶ operator (2 pods, one leads by Le": (SHOWN, "a drawing"),
     'queries.md: queries: {listen: "127.0.0.1:7070", tokenFile: token}': (PART, ""),
     'queries.md: # in the graph: accounts.changes().sink("changes", key=fs.fi': (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),

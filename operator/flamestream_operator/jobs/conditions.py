@@ -171,7 +171,7 @@ def _statements(
 
 
 def _rest(run: RunStatus, stopped: bool) -> str:
-    """Why a job does nothing, as it should; "": it should do something."""
+    """The reason for which a job rests, as it should; "": it should do something."""
     if run.stage == "Ended" and run.cause in ("Completed", "HandedOver"):
         return run.cause
     return "Suspended" if stopped else ""

@@ -5,6 +5,7 @@ Does not: speak with a worker (port.py).
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import TYPE_CHECKING
 
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.connectors.kit.spec import secret_of
@@ -12,6 +13,7 @@ from flamestream.core.dataflow.walk import fits
 from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
 from flamestream.live.committed import committed_answer, recent
+from flamestream.live.notebook import Shown, newest
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted, dialled
 from flamestream.live.watch import Watch
 from flamestream.model.errors import ManifestError
@@ -20,6 +22,11 @@ from flamestream.node.queries.committed import every_state
 from flamestream.node.queries.rows import Kept
 from flamestream.node.run_folder import RunFolder
 from flamestream.store.places import store_from
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    from flamestream.live.audited import Audited
 
 
 class KnownJob:
@@ -62,6 +69,25 @@ class KnownJob:
         """The changes of a table. Raises ManifestError."""
         self._kept.row(table, None)
         return Watch(self._manifest, self._graph, table, self._timeout)
+
+    def status(self) -> Shown:
+        """As `Job.status`."""
+        told = self._folder.status()
+        if told is None:
+            raise ManifestError(
+                f"job {self._manifest.name!r} has not run on this machine yet: {self._folder.path}"
+            )
+        return Shown(told)
+
+    def audit(self) -> "Audited":
+        """As `Job.audit`."""
+        from flamestream.live.audited import audit  # as much again to load as all that a query needs
+
+        return audit(self._manifest, self._folder)
+
+    def newest(self, sink: str, last: int) -> "pd.DataFrame":
+        """As `Job.newest`."""
+        return newest(self._manifest, sink, last)
 
     def close(self) -> None:
         """Let go of the connection."""

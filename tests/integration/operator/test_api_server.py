@@ -24,9 +24,9 @@ from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.objects.meta import JOB, Object
 from flamestream_operator.site import Site
-from support.gitops import kstatus
 from support.operator.fake_fleet import FakeHosting, Fleet
 from support.operator.fake_kubernetes import FakeKubernetes
+from support.operator.gitops import kstatus
 from support.operator.operator_world import keys
 from support.operator.real_cluster import VARIABLE, config, namespace, the_api
 

@@ -18,9 +18,9 @@ from support.operator.accounts import Accounts
 from support.operator.figures import Looked
 from support.operator.journalled_life import Input, killed, started
 from support.operator.plain_cluster import Places, PlainCluster, play
+from support.operator.prometheus import Prometheus, prometheus
 from support.operator.real_cluster import the_api
 from support.ports import free_port
-from support.prometheus import Prometheus, prometheus
 
 EMPTY = re.compile(
     "flamestream_job_(late_items_total|waiting_requests|skipped_records|event_time_lag_seconds|audit_clean)"

@@ -97,6 +97,7 @@ ROWS: dict[str, tuple[str, str]] = {
     'queries.md: queries: {listen: "127.0.0.1:7070", tokenFile: token}': (PART, ""),
     'queries.md: # in the graph: accounts.changes().sink("changes", key=fs.fi': (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
     'queries.md: import flamestream as fs with fs.connect("job.yaml") as job:': (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
+    'queries.md: job = fs.connect("job.yaml") job.status() # phase, workers, ': (SHOWN, "tests/integration/runs/audits/test_notebook.py types it"),
     'queries.md: queries: {listen: "0.0.0.0:7070"}': (PART, ""),
     'queries.md: import flamestream as fs token = open("/etc/bank/token").rea': (SHOWN, "needs a cluster: e2e/test_queries.py"),
     "queries.md: apiVersion: rbac.authorization.k8s.io/v1 kind: Role metadata": (SHOWN, "needs a cluster: e2e/test_queries.py asks with its rights"),

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from flamestream_operator.crd import definitions
-from support.gitops import argo, kstatus
+from support.operator.gitops import argo, kstatus
 from support.operator.operator_world import KEY, World
 from support.operator.plays import played, started
 

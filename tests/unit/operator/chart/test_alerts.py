@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from support import helm
-from support.prometheus import promtool
+from support.operator.prometheus import promtool
 
 RULES = helm.CHART / "monitoring" / "alerts.yaml"
 ALERTS = [rule["alert"] for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]]

@@ -187,7 +187,7 @@ def _stalled(observed: Observed, status: JobResourceStatus, desired: Desired) ->
 
 
 def _unmade(status: JobResourceStatus, desired: Desired, whole: bool, phase: str) -> str:
-    """What lacks to what the newest spec asks for, in a word; "": nothing."""
+    """A word for the difference between the newest spec and what runs; "": there is none."""
     run, plan = status.run, desired.plan
     if run.stage != "Running":
         return "Pending" if run.stage == "None" else run.stage

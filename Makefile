@@ -36,7 +36,7 @@ help:
 	@echo "make image         the container image, with docker or buildah"
 	@echo "make e2e           a Kubernetes cluster (kind, or KUBECONFIG), the chart, a job, faults (needs kubectl, helm)"
 	@echo "make docs          the documentation as a site, in site/: links checked, search without the network"
-	@echo "make reference     write what is made from the code: the CRDs, and the pages of fields, commands and the API"
+	@echo "make reference     write what is made from the code: the CRDs, the chart's dashboards, and the pages of fields, commands and the API"
 	@echo "make requirements  pin requirements/*.in again, by hash"
 	@echo "make clean         remove the environment and all caches"
 
@@ -128,6 +128,7 @@ e2e: setup
 reference: setup
 	PYTHONPATH=operator $(BIN)/python -m flamestream_operator.crd.definitions crds
 	PYTHONPATH=operator $(BIN)/python scripts/reference_pages.py
+	$(BIN)/python scripts/dashboards.py
 
 docs: reference
 	@$(BIN)/python scripts/docs.py

@@ -183,7 +183,11 @@ class Kube:
 
         def holds(thing: Object) -> Object:
             found = condition_of(thing, wanted)
-            return found if found.get("status") == "True" and reason in ("", found.get("reason")) else {}
+            # as kubectl: a condition that is older than the spec says nothing of it
+            generation = thing["metadata"].get("generation", 0)
+            new = found.get("observedGeneration", generation) >= generation
+            holds = new and found.get("status") == "True" and reason in ("", found.get("reason"))
+            return found if holds else {}
 
         return dict(self.wait(kind, name, holds, within))
 

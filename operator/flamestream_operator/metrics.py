@@ -5,7 +5,7 @@ forgotten with the job).
 """
 
 from collections import Counter as Counted
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, zip_longest
 from typing import Final
@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 from flamestream.core.protocol.latency import BOUNDS
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.event_time import END_OF_TIME
+from flamestream_operator.api.conditions import TYPES
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
 _counted: dict[str, dict[str, WorkerFigures]] = {}
@@ -36,6 +37,9 @@ reconcile_errors = Counter(
     "Reconciliations that failed and are tried again.",
     ["kind"],
 )
+for _kind in ("job", "snapshot", "drill", "figures"):
+    # From 0: Prometheus sees no increase in a series that begins with its first error.
+    reconcile_errors.labels(_kind)
 queue_depth = Gauge("flamestream_operator_queue_depth", "Objects that wait for their reconciliation.")
 queue_seconds = Histogram(
     "flamestream_operator_queue_seconds", "Time from a change to its reconciliation.", buckets=_FAST
@@ -91,6 +95,22 @@ skipped = Gauge(
     "Records that recoveries have skipped, since the job began: under at-most-once.",
     ["job", "source"],
 )
+busy = Gauge(
+    "flamestream_job_busy_ratio",
+    "Share of the last two seconds in which workers did not wait: their mean, and the busiest one's.",
+    ["job", "workers"],
+)
+output_age = Gauge(
+    "flamestream_job_output_age_seconds", "Time since a consumer acknowledged a result.", ["job"]
+)
+condition = Gauge(
+    "flamestream_job_condition", "Whether a condition of the job's status is True.", ["job", "condition"]
+)
+audit_clean = Gauge(
+    "flamestream_job_audit_clean",
+    "Whether the audit of the newest drill that had one found no difference.",
+    ["job"],
+)
 memory_bytes = Gauge(
     "flamestream_job_memory_bytes", "Resident memory of the workers' processes, the standbys' apart.", ["job"]
 )
@@ -106,6 +126,8 @@ event_time_lag = Gauge(
     ["job", "source"],
 )
 recoveries = Counter("flamestream_job_recoveries_total", "Recoveries, by what caused them.", ["job", "cause"])
+FAILURES: Final = ("lost", "link", "worker", "stuck")
+"""Causes of recoveries that nobody has asked for."""
 recovery_step_seconds = Histogram(
     "flamestream_job_recovery_step_seconds",
     "One step of a recovery.",
@@ -130,6 +152,8 @@ _BY_JOB = [
 def observe(job: str, status: JobStatus, age: float) -> None:
     """A coordinator's word."""
     _count(job, status)
+    for cause in FAILURES:
+        recoveries.labels(job, cause)  # from 0, so that the first one is seen
     epoch_age.labels(job).set(age)
     attempt.labels(job).set(status.attempt)
     workers.labels(job, "layout").set(len(status.workers))
@@ -140,6 +164,12 @@ def observe(job: str, status: JobStatus, age: float) -> None:
     for source, records in status.skipped.items():
         skipped.labels(job, source).set(records)
     memory_bytes.labels(job).set(sum(worker.memory for worker in status.workers))
+    if status.workers:
+        shares = [worker.busy for worker in status.workers]
+        busy.labels(job, "mean").set(sum(shares) / len(shares))
+        busy.labels(job, "most").set(max(shares))
+    if status.last_output:
+        output_age.labels(job).set(max(0.0, (status.updated - status.last_output) / 1e6))
     if status.snapshot_size:
         snapshot_bytes.labels(job).set(status.snapshot_size)
     for source, time in status.event_times.items():
@@ -159,6 +189,20 @@ def recovered(job: str, last: LastRecovery, count: int) -> None:
     recovery_seconds.labels(job).observe(last.duration_ms / 1000)
     for step, duration in last.steps_ms.items():
         recovery_step_seconds.labels(job, step).observe(duration / 1000)
+
+
+def stated(job: str, conditions: Iterable[Mapping[str, object]]) -> None:
+    """The conditions as the status of the job's object has them."""
+    for each in conditions:
+        if each.get("type") in TYPES:  # another version's are no labels of ours
+            condition.labels(job, str(each["type"])).set(each.get("status") == "True")
+
+
+def audited(verdicts: Mapping[str, bool]) -> None:
+    """Whether the newest audit was clean, by job; of others nothing is known any more."""
+    audit_clean.clear()
+    for job, clean in verdicts.items():
+        audit_clean.labels(job).set(clean)
 
 
 def count_phases(phases: Iterable[str]) -> None:

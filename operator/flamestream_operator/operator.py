@@ -55,6 +55,7 @@ class Operator:
         self._leadership = Leadership(api, env.namespace, env.lease, env.pod, env.lease_seconds, end_process)
         self._queues: dict[str, WorkQueue[Key]] = {}
         self._jobs: JobReconciler | None = None
+        self._drills: DrillReconciler | None = None
         self._hosting: Hosting | None = None
         self._health = Health(self._alive, self._ready, Readers(api), self._observe)
         self._watching, self._stop = asyncio.Event(), asyncio.Event()
@@ -182,7 +183,7 @@ class Operator:
             "snapshots": WorkQueue(snapshots.reconcile, "snapshot"),
         }
         if self._env.drills:
-            drills = DrillReconciler(
+            self._drills = drills = DrillReconciler(
                 jobs, self._env.site, tools, self._api, (self._env.namespace, self._env.pod)
             )
             self._queues["drills"] = WorkQueue(drills.reconcile, "drill")
@@ -239,6 +240,8 @@ class Operator:
     def _observe(self) -> None:
         if self._jobs is not None:
             self._jobs.observe()
+        if self._drills is not None:
+            self._drills.observe()
 
     def _ready(self) -> str:
         return "" if self._watching.is_set() else "not watching yet"

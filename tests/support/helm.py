@@ -24,13 +24,14 @@ def binary() -> Path:
     return Path(given) if given else by_go("helm", "helm", ", or put helm on the PATH")
 
 
-def rendered(values: dict[str, Any]) -> str:
-    """All objects of a release named `release` in namespace `space`. Raises Refused."""
-    return _rendered(json.dumps(values, sort_keys=True))
+def rendered(values: dict[str, Any], *kinds: str) -> str:
+    """All objects of a release named `release` in namespace `space`, where the API server also has these kinds
+    (GROUP/VERSION/KIND). Raises Refused."""
+    return _rendered(json.dumps(values, sort_keys=True), kinds)
 
 
 @cache
-def _rendered(values: str) -> str:
+def _rendered(values: str, kinds: tuple[str, ...]) -> str:
     command = [
         str(binary()),
         "template",
@@ -42,6 +43,7 @@ def _rendered(values: str) -> str:
         "-",
         "--kube-version",
         KUBERNETES,
+        *(f"--api-versions={kind}" for kind in kinds),
     ]
     done = subprocess.run(command, input=values, capture_output=True, text=True, timeout=60, check=False)
     if done.returncode:

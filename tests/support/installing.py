@@ -68,7 +68,9 @@ def by_go(name: str, what: str, otherwise: str = "") -> Path:
     else PyPI's; once for each such list. Where it cannot be, tests that need `what` are skipped, and told
     what to do, or `otherwise`."""
     module = GO / name
-    listed = [(module / file).read_bytes() for file in ("go.mod", "go.sum")]
+    listed = [
+        file.read_bytes() for file in sorted(module.iterdir())
+    ]  # go.mod, go.sum, and a program of our own
     target = CACHE / "bin" / f"{name}-{hashlib.sha256(b''.join(listed)).hexdigest()[:12]}"
     with one_at_a_time():
         if not target.exists():

@@ -11,8 +11,9 @@ from msgspec import Meta
 from flamestream.job.manifest_parts import Part
 
 ConditionType = Literal[
-    "Ready", "Running", "Checkpointing", "Recovering", "Suspended", "Degraded", "Completed", "Failed"
-]
+    "Ready", "Running", "Checkpointing", "Recovering", "Suspended", "Degraded", "Completed", "Failed",
+    "Reconciling", "Stalled",
+]  # fmt: skip
 TYPES: Final[tuple[ConditionType, ...]] = get_args(ConditionType)
 MAX_MESSAGE: Final = 1024
 
@@ -21,10 +22,11 @@ class Condition(Part, frozen=True):
     """A statement about the job."""
 
     type: Annotated[str, Meta(max_length=32)]
-    """Ready: the stream runs, whole, and saves its state. Running: results flow. Checkpointing: epochs commit
-    in time. Recovering: a failure is being repaired. Suspended: stopped at a committed epoch. Degraded: it
-    runs with less than was asked for. Completed: all input is through. Failed: it does not go on by
-    itself."""
+    """Ready: the stream runs, whole, and saves its state; or it has completed, or is suspended as asked. Running:
+    results flow. Checkpointing: epochs commit in time. Recovering: a failure is being repaired. Suspended: stopped
+    at a committed epoch. Degraded: it runs with less than was asked for. Completed: all input is through. Failed:
+    it does not go on by itself. Reconciling: what the newest spec asks for is being made. Stalled: what it asks for
+    is not made, until somebody edits it."""
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
     reason: Annotated[str, Meta(max_length=128)]

@@ -58,6 +58,8 @@ def job() -> Schema:
             "metadata.name is a DNS label: up to 63 lower-case letters, digits and '-', not at an end",
         )
     ]
+    # Who waits by kstatus would take a job that nobody has looked at yet for one that is as it should be.
+    version["schema"]["openAPIV3Schema"]["properties"]["status"]["default"] = {"observedGeneration": -1}
     version["subresources"]["scale"] = {
         "specReplicasPath": ".spec.workers.replicas", "statusReplicasPath": ".status.workers.ready",
         "labelSelectorPath": ".status.workers.selector",

@@ -7,6 +7,7 @@ exist unless the chart gave the rights for it.
 
 import dataclasses
 import logging
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from flamestream.job.drills.status import OVER, AuditResult
 from flamestream.job.manifest_parts import Seconds
 from flamestream.job.moments import moment, written
 from flamestream.model.decoding import DecodeError, from_json
+from flamestream_operator import metrics
 from flamestream_operator.api.conditions import conditions_of_ending
 from flamestream_operator.api.drill import DrillSpec, DrillStatus
 from flamestream_operator.drills.plan import cannot_audit, in_batches, plan_of
@@ -34,6 +36,9 @@ from flamestream_operator.objects.meta import Object, owner, part
 from flamestream_operator.objects.pods import build_audit_pod
 from flamestream_operator.objects.small import build_config, build_zookeeper
 from flamestream_operator.site import Site
+
+AUDITED: Final = {"Clean": True, "NotClean": False}
+"""Reasons of drills that had an audit, and whether it was clean."""
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +88,16 @@ class DrillReconciler:
         elif next_step.effect == "audit":
             await self._begin_audit(key, drill, observed)
         return None if next_step.status.phase in OVER else next_step.look_again
+
+    def observe(self) -> None:
+        """Bring the verdicts of audits up to date: somebody is about to read them."""
+        verdicts: dict[str, bool] = {}
+        for drill in sorted(self._cluster.drills, key=_made):
+            reason = (drill.get("status") or {}).get("reason")
+            if reason in AUDITED:
+                job = f"{drill['metadata']['namespace']}.{part(drill, 'spec', 'job')}"
+                verdicts[job] = AUDITED[reason]
+        metrics.audited(verdicts)
 
     def _before(self, key: Key, drill: Object, job: str) -> str:
         """The drill of the same job whose turn it is; "": this one's."""
@@ -222,8 +237,12 @@ def _status(drill: Object) -> DrillStatus:
 
 def _turn(drill: Object) -> tuple[bool, str, str]:
     """Who has begun goes on, else who was there first."""
+    return _status(drill).phase == "Pending", *_made(drill)
+
+
+def _made(drill: Object) -> tuple[str, str]:
     meta = drill["metadata"]
-    return _status(drill).phase == "Pending", str(meta.get("creationTimestamp") or ""), str(meta["name"])
+    return str(meta.get("creationTimestamp") or ""), str(meta["name"])
 
 
 def _ours(status: object) -> DrillStatus:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from flamestream.job.moments import moment, written
 from flamestream_operator.api.conditions import MAX_MESSAGE, TYPES, ConditionType, condition
-from flamestream_operator.api.job_status import JobResourceStatus, Phase
+from flamestream_operator.api.job_status import JobResourceStatus, Phase, RunStatus
 from flamestream_operator.jobs.changes.take_over import missing_leave
 from flamestream_operator.jobs.observed import Observed, node_of, phase_of
 from flamestream_operator.jobs.spec import Desired
@@ -60,6 +60,7 @@ def with_conditions(
     if is_taking_over(observed, before) and status.run.stage == "Running":
         return replace(
             status,
+            observed_generation=before.observed_generation,
             phase=before.phase,
             message=before.message,
             conditions=before.conditions,
@@ -130,7 +131,13 @@ def _statements(
         run.stage == "None" and _phase(observed, status, desired) == "Suspended"
     )
     idle = run.stage in ("Ended", "Stopped", "None")
-    ready = flows and whole and checkpointing.holds and run.stage == "Running"
+    rests = _rest(run, stopped)
+    ready = bool(rests) or (flows and whole and checkpointing.holds and run.stage == "Running")
+    # what is not there yet may come with the next apply
+    stalled = (
+        _failure(status, desired) if failed and not desired.waits_for else _stalled(observed, status, desired)
+    )
+    unmade = "" if stalled.holds or rests else _unmade(status, desired, whole, phase)
     cause = (
         reported.last_recovery.cause
         if recovering and reported is not None and reported.last_recovery is not None
@@ -140,7 +147,7 @@ def _statements(
     return {
         "Ready": Statement(
             ready,
-            _reason_of_ready(ready, flows, whole, run.stage),
+            rests or _reason_of_ready(ready, flows, whole, run.stage),
             "" if ready or problem is None else problem.message,
         ),
         "Running": Statement(
@@ -156,7 +163,41 @@ def _statements(
         "Degraded": degraded or Statement(False, "Whole"),
         "Completed": Statement(run.stage == "Ended" and run.cause == "Completed", run.cause or "Going"),
         "Failed": _failure(status, desired) if failed else Statement(False, "NotFailed"),
+        "Reconciling": Statement(
+            bool(unmade), unmade or "Made", problem.message if unmade and problem else ""
+        ),
+        "Stalled": stalled,
     }
+
+
+def _rest(run: RunStatus, stopped: bool) -> str:
+    """The reason for which a job rests, as it should; "": it should do something."""
+    if run.stage == "Ended" and run.cause in ("Completed", "HandedOver"):
+        return run.cause
+    return "Suspended" if stopped else ""
+
+
+def _stalled(observed: Observed, status: JobResourceStatus, desired: Desired) -> Statement:
+    """Whether the newest spec waits for somebody, while what was there before goes on."""
+    if desired.refusal and not desired.waits_for:
+        return Statement(True, "SpecRefused", desired.refusal)
+    if status.rolled_back == observed.generation > 0:
+        return Statement(True, "RolledBack", status.failures.last)
+    return Statement(False, "Going")
+
+
+def _unmade(status: JobResourceStatus, desired: Desired, whole: bool, phase: str) -> str:
+    """A word for the difference between the newest spec and what runs; "": there is none."""
+    run, plan = status.run, desired.plan
+    if run.stage != "Running":
+        return "Pending" if run.stage == "None" else run.stage
+    if phase not in ("running", "ending", "finished"):
+        return "Recovering"
+    if run.next or plan is None or plan.code != run.code:
+        return "Upgrading"
+    if not all(driver.state == "Running" and driver.revision == plan.revision for driver in status.drivers):
+        return "Replacing"
+    return "" if whole else "WorkersMissing"
 
 
 def _failure(status: JobResourceStatus, desired: Desired) -> Statement:

@@ -93,12 +93,14 @@ class JobReconciler:
     def observe(self) -> None:
         """Bring all figures up to date: somebody is about to read them."""
         for key, memory in self._memories.items():
-            if memory.hosted_run >= 0:
-                try:
+            try:
+                status = (self._cluster.jobs.get(key) or {}).get("status") or {}
+                metrics.stated(".".join(key), status.get("conditions") or ())
+                if memory.hosted_run >= 0:
                     self._coordinated(key, memory)
-                except Exception:  # one job's figures must not hide those of all others (!)
-                    metrics.reconcile_errors.labels("figures").inc()
-                    log.exception("figures cannot be read", extra={"job": ".".join(key)})
+            except Exception:  # one job's figures must not hide those of all others (!)
+                metrics.reconcile_errors.labels("figures").inc()
+                log.exception("figures cannot be read", extra={"job": ".".join(key)})
 
     def memory_of(self, key: Key) -> Memory | None:
         """The memory of a job, beside its status; None: this process has not looked at it yet."""

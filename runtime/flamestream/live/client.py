@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.live.known_job import KnownJob
+from flamestream.live.notebook import Shown, page
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Port, Wanted
 from flamestream.live.trust import authority
 from flamestream.live.watch import Change
@@ -24,7 +25,10 @@ from flamestream.node.queries.committed import NOTHING
 from flamestream.node.run_folder import find
 
 if TYPE_CHECKING:  # as in columns.py
+    import pandas as pd  # type: ignore[import-untyped]
     import pyarrow as pa
+
+    from flamestream.live.audited import Audited
 
 PATIENCE: Final = 10.0
 """Seconds that a call may take, unless a client is told otherwise."""
@@ -75,9 +79,31 @@ class Job:
 
     def watch(self, name: str, key: Hashable, after: str) -> Iterator[Change]:
         """The changes of a table: `Table.watch`."""
+        return self._known("who watches").watch(name).changes(key, after)
+
+    def status(self) -> Shown:
+        """The job as its coordinator has written it last: a table in a notebook, `.status` in a program. Raises
+        ManifestError if it has not run, or is known by its URL alone."""
+        return self._known("who asks for the status").status()
+
+    def audit(self) -> "Audited":
+        """Everything that it has delivered, beside what the reference interpreter makes of the same input: minutes, for
+        a long input. Raises ManifestError if it is known by its URL alone."""
+        return self._known("an audit").audit()
+
+    def newest(self, sink: str, last: int = 20) -> "pd.DataFrame":
+        """The last items of a sink in the total order, a row each. It reads the sink from its beginning. Raises
+        ManifestError if there is no such sink, or the job is known by its URL alone, and UserError without pandas."""
+        return self._known("who reads a sink").newest(sink, last)
+
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        return self.status()._repr_html_() if isinstance(self._port, KnownJob) else page("a job", [])
+
+    def _known(self, who: str) -> KnownJob:
         if not isinstance(self._port, KnownJob):
-            raise ManifestError("who watches has to know where the job's sinks are: connect by the manifest")
-        return self._port.watch(name).changes(key, after)
+            raise ManifestError(f"{who} has to know where the job's sinks are: connect by the manifest")
+        return self._port
 
     def _needed(self, at: At, at_least: int) -> Time:
         return max(Time(at_least), self._seen if at == "stale" else START)

@@ -4,11 +4,14 @@ be read when it is down.
 Does not: speak with a worker (port.py).
 """
 
+from typing import TYPE_CHECKING
+
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.connectors.kit.spec import secret_of
 from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
 from flamestream.live.committed import committed_answer, committed_page, recent
+from flamestream.live.notebook import Shown, newest
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted, dialled
 from flamestream.live.trust import pinned
 from flamestream.live.watch import Watch
@@ -16,6 +19,11 @@ from flamestream.model.errors import ManifestError
 from flamestream.model.time import Time
 from flamestream.node.queries.rows import Kept
 from flamestream.node.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    import pandas as pd  # type: ignore[import-untyped]
+
+    from flamestream.live.audited import Audited
 
 
 class KnownJob:
@@ -51,6 +59,25 @@ class KnownJob:
         """The changes of a table. Raises ManifestError."""
         self._kept.row(table, None)
         return Watch(self._manifest, self._graph, table, self._timeout)
+
+    def status(self) -> Shown:
+        """As `Job.status`."""
+        told = self._folder.status()
+        if told is None:
+            raise ManifestError(
+                f"job {self._manifest.name!r} has not run on this machine yet: {self._folder.path}"
+            )
+        return Shown(told)
+
+    def audit(self) -> "Audited":
+        """As `Job.audit`."""
+        from flamestream.live.audited import audit  # as much again to load as all that a query needs
+
+        return audit(self._manifest, self._folder)
+
+    def newest(self, sink: str, last: int) -> "pd.DataFrame":
+        """As `Job.newest`."""
+        return newest(self._manifest, sink, last)
 
     def close(self) -> None:
         """Let go of the connection."""

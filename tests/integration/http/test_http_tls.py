@@ -59,7 +59,7 @@ class Sealed:
                     client.request("POST", path, b"hello")
                     sock = client.sock
                     answer = client.getresponse()
-                    until = until or sock.getpeercert()["notAfter"]
+                    until = until or str((sock.getpeercert() or {})["notAfter"])
                     found.append((answer.status, answer.read(), until))
                 return found
 

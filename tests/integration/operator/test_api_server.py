@@ -2,6 +2,9 @@
 
 import asyncio
 import copy
+import os
+import shutil
+import subprocess
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -16,14 +19,16 @@ from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import Api, ApiProblem, LightkubeApi
+from flamestream_operator.kube.api import _kinds as kinds
 from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.kube.lease import Leadership
 from flamestream_operator.objects.meta import JOB, Object
 from flamestream_operator.site import Site
 from support.operator.fake_fleet import FakeHosting, Fleet
 from support.operator.fake_kubernetes import FakeKubernetes
+from support.operator.gitops import kstatus
 from support.operator.operator_world import keys
-from support.operator.real_cluster import config, namespace, the_api
+from support.operator.real_cluster import VARIABLE, config, namespace, the_api
 
 pytestmark = pytest.mark.usefixtures("api_server")
 
@@ -256,6 +261,72 @@ class Local:
             await self.jobs.reconcile((self.place, name))
             await asyncio.sleep(0.1)
         raise AssertionError(f"never as wanted: {self.cluster.jobs.get((self.place, name))}")
+
+
+def test_a_job_that_nobody_has_looked_at_is_in_progress_to_who_waits(place: str) -> None:
+    async def play() -> None:
+        async with the_api() as api:
+            made = await api.create(a_job(place, "unseen"))
+            assert (made["status"], kstatus(made)) == ({"observedGeneration": -1}, "InProgress")
+            assert status_of(made).phase == "Pending"
+            await api.delete("FlameStreamJob", place, "unseen")
+
+    asyncio.run(play())
+
+
+def test_who_applies_a_job_again_and_again_and_the_operator_never_fight_over_a_field(place: str) -> None:
+    """Server-side apply without force, as Flux and Argo CD do it: a field of somebody else's would be a conflict."""
+
+    async def play(local: Local) -> None:
+        kind = kinds()["FlameStreamJob"]
+        client = AsyncClient(config=config(), field_manager="flux", trust_env=False)
+        wanted = a_job(place, "applied")
+        try:
+            await client.apply(kind(wanted))
+            await local.until("applied", lambda job: bool(status_of(job).conditions))
+            if shutil.which("kubectl"):
+                await asyncio.to_thread(waited_for, "Reconciling", "applied", place)
+            before = await local.api.get("FlameStreamJob", place, "applied")
+            assert before is not None and before["metadata"]["finalizers"] and before["status"]["phase"]
+            await client.apply(kind(wanted))
+            same = await local.api.get("FlameStreamJob", place, "applied")
+            assert (
+                same is not None
+                and same["metadata"]["resourceVersion"] == before["metadata"]["resourceVersion"]
+            )
+            store = {"interval": "2s", "store": "s3://bucket/j", "secret": "store"}
+            changed = dict(await client.apply(kind(a_job(place, "applied", checkpoint=store))))
+            assert changed["metadata"]["generation"] == 2 and changed["metadata"]["finalizers"]
+            owned = {
+                each["manager"]: set(each["fieldsV1"])
+                for each in changed["metadata"]["managedFields"]
+                if each["manager"] != "flux"
+            }
+            assert set().union(*owned.values()) <= {"f:metadata", "f:status"}, "the operator writes no spec"
+        finally:
+            await client.close()
+            await local.api.delete("FlameStreamJob", place, "applied")
+            await local.until("applied", lambda _: False)
+
+    locally(place, play)
+
+
+def waited_for(condition: str, job: str, place: str) -> None:
+    """kubectl's own wait."""
+    waits = [
+        "kubectl",
+        "--kubeconfig",
+        os.environ[VARIABLE],
+        "-n",
+        place,
+        "wait",
+        f"fsj/{job}",
+        "--timeout=20s",
+    ]
+    done = subprocess.run(
+        [*waits, f"--for=condition={condition}"], capture_output=True, text=True, check=False
+    )
+    assert "condition met" in done.stdout, done.stderr
 
 
 def test_an_applied_job_has_its_driver_pod_admitted_as_restricted_and_leaves_nothing(place: str) -> None:

@@ -140,10 +140,10 @@ OPERATORS = {
 
 ELSEWHERE = {
     "flamestream_job_event_time_lag_seconds", "flamestream_job_late_items", "flamestream_job_waiting_requests",
-    "flamestream_job_skipped_records",
+    "flamestream_job_skipped_records", "flamestream_job_audit_clean",
 }  # fmt: skip
-"""Of sources with event time, of calls and of at-most-once, which these lives do not have:
-tests/unit/operator/test_metrics.py looks at them."""
+"""Of sources with event time, of calls, of at-most-once and of drills, which these lives do not have:
+tests/unit/operator/test_metrics.py and drills/test_verdicts.py look at them."""
 
 
 OF_TWO_JOBS = {"identity", "handed_over"}

@@ -77,12 +77,17 @@ def _metrics_of_a_start(cluster: PlainCluster, told: JobStatus, looked: Looked) 
         "release_latency_seconds_count": between(1, 100),
         "snapshot_seconds_count": between(1, told.epoch + 1),
         "minimal_time_lag_seconds": between(0, 60),
+        "output_age_seconds": between(0, 60),
     }
     for name, expected in numbers.items():
         for labels in ({"direction": "in"}, {"direction": "out"}) if name == "items_total" else ({},):
             looked.metric(cluster, name, expected, **labels)
     looked.metric(cluster, "workers", 2, role="layout")
     looked.metric(cluster, "workers", 1, role="standby")
+    for workers in ("mean", "most"):
+        looked.metric(cluster, "busy_ratio", between(0, 1), workers=workers)
+    for condition, holds in (("Ready", 1), ("Recovering", 0)):
+        looked.metric(cluster, "condition", holds, condition=condition)
     looked.metric(cluster, "recoveries_total", 1, cause="start")
     looked.metric(cluster, "recovery_seconds_count", 1)
     looked.metric(cluster, "recovery_step_seconds_count", 1, step="record")

@@ -18,6 +18,7 @@ from flamestream_operator.jobs.admission import admit
 from flamestream_operator.site import Allowed
 from support import helm
 from support.docs.doc_blocks import blocks
+from support.installing import ROOT
 
 PAGE = [block for block in blocks() if block.file == "production.md"]
 
@@ -28,7 +29,8 @@ def shows(words: str) -> Any:
     return json.loads(text) if text.startswith("{") else yaml.safe_load(text)
 
 
-VALUES, RIGHTS, RULES = shows("watchNamespaces"), shows("2012-10-17"), shows("PrometheusRule")
+VALUES, RIGHTS = shows("watchNamespaces"), shows("2012-10-17")
+RULES = yaml.safe_load((helm.CHART / "monitoring" / "alerts.yaml").read_text())
 JOB = parse_job(yaml.safe_dump(shows("kind: FlameStreamJob\n")), "job.yaml")
 
 
@@ -71,9 +73,13 @@ def test_the_rights_are_those_of_the_job_s_store() -> None:
     assert listing["Condition"]["StringLike"]["s3:prefix"] == [prefix, f"{prefix}/*"]
 
 
-def test_the_alerts_ask_for_figures_that_there_are() -> None:
+def test_the_alerts_ask_for_figures_that_there_are_and_each_is_in_the_table() -> None:
     assert shown.leader
     there = {f"{family.name}{end}" for family in REGISTRY.collect() for end in ("", "_total", "_bucket")}
-    rules = [rule for group in RULES["spec"]["groups"] for rule in group["rules"]]
+    rules = [rule for group in RULES["groups"] for rule in group["rules"]]
     named = {name for rule in rules for name in re.findall(r"flamestream_\w+", rule["expr"])}
-    assert len(rules) == 7 and named <= there, named - there
+    assert named <= there, named - there
+    told = re.findall(
+        r"^\| `(FlameStream\w+)`", (ROOT / "docs/how-to/production.md").read_text(), re.MULTILINE
+    )
+    assert told == [rule["alert"] for rule in rules]

@@ -18,12 +18,18 @@ PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"
 LINK = re.compile(r"(?<!`)\]\(([^)\s]+)\)")
 sys.path.append(str(ROOT / "scripts"))
 
-import reference_pages  # noqa: E402  # from the line above
+import dashboards  # noqa: E402  # from the line above
+import reference_pages  # noqa: E402  # the same
 
 
 @pytest.mark.parametrize("name", reference_pages.PAGES)
 def test_a_page_that_is_made_from_the_code_is_current(name: str) -> None:
     assert (DOCS / name).read_text() == reference_pages.PAGES[name](), "run: make reference"
+
+
+@pytest.mark.parametrize("name", dashboards.DASHBOARDS)
+def test_a_dashboard_is_what_its_table_of_panels_makes(name: str) -> None:
+    assert (dashboards.FOLDER / name).read_text() == dashboards.text(name), "run: make reference"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -94,6 +94,10 @@ ROWS = [
         given={"metrics.service": False},
         refused="metrics.serviceMonitor reads the Service",
     ),
+    Row("metrics.dashboards", True),
+    Row("metrics.dashboardLabels", {"team": "x"}, given={"metrics.dashboards": True}),
+    Row("metrics.alerts", True),
+    Row("metrics.alertLabels", {"team": "x"}, given={"metrics.alerts": True}),
     Row("operator.replica", 3, refused="additional properties 'replica' not allowed"),
 ]
 

@@ -118,6 +118,35 @@ def test_requests_without_an_answer_are_those_of_all_workers() -> None:
     metrics.forget("n.all")
 
 
+def test_busy_workers_are_told_by_their_mean_and_by_the_busiest() -> None:
+    busy = [
+        msgspec.structs.replace(told().workers[0], worker=name, busy=share)
+        for name, share in (("w", 0.5), ("x", 0.9))
+    ]
+    metrics.observe("n.all", msgspec.structs.replace(told(), workers=busy), 0.0)
+    assert REGISTRY.get_sample_value("flamestream_job_busy_ratio", {"job": "n.all", "workers": "mean"}) == 0.7
+    assert REGISTRY.get_sample_value("flamestream_job_busy_ratio", {"job": "n.all", "workers": "most"}) == 0.9
+    metrics.forget("n.all")
+
+
+def test_output_has_an_age_once_there_was_some() -> None:
+    metrics.observe("n.all", told(), 0.0)
+    assert REGISTRY.get_sample_value("flamestream_job_output_age_seconds", {"job": "n.all"}) is None
+    metrics.observe("n.all", msgspec.structs.replace(told(), last_output=6_500_000), 0.0)
+    assert REGISTRY.get_sample_value("flamestream_job_output_age_seconds", {"job": "n.all"}) == 2.5
+    metrics.forget("n.all")
+
+
+def test_conditions_are_figures_and_those_of_another_version_are_none() -> None:
+    said = [("Ready", "True"), ("Recovering", "Unknown"), ("Shiny", "True")]
+    metrics.stated("n.all", [{"type": kind, "status": status} for kind, status in said])
+    assert [line for line in ours() if line.startswith("flamestream_job_condition{")] == [
+        'flamestream_job_condition{condition="Ready",job="n.all"} 1.0',
+        'flamestream_job_condition{condition="Recovering",job="n.all"} 0.0',
+    ]
+    metrics.forget("n.all")
+
+
 def test_event_time_lags_by_source_until_its_input_has_ended() -> None:
     status = msgspec.structs.replace(
         told(), event_times={"clicks": 7_000_000, "views": None, "orders": END_OF_TIME}

@@ -73,7 +73,8 @@ class Deciding:
         return decide(self.functions[item.number], item.item, read, self.rules)
 
     def decide_as_named(self, read: Read, item: Side) -> Decision:
-        """The same in debug mode, where a transaction may touch no rows but those that it means to, and indexes."""
+        """The decision of a transaction in debug mode, where it may touch no rows but those that it means to, and
+        indexes."""
         keys = self.keys.get(item.number)
         return decide(self.functions[item.number], item.item, read, self.rules, keys)
 
@@ -136,7 +137,7 @@ class Table(Generic[K, V]):
     name: str
 
     def __getitem__(self, key: K) -> tuple[str, K]:
-        """One of its rows, as `keys=` of a `transact` names it."""
+        """A row of the table, as `keys=` of a `transact` names it."""
         return self.name, key
 
     def index(self, name: str, *, key: Callable[[V], Any]) -> "Table[Any, Set[K]]":

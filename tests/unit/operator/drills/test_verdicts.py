@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from prometheus_client import REGISTRY
 
 from flamestream.job.drills.status import AuditResult
 from flamestream.job.moments import precise
@@ -43,6 +44,28 @@ def test_conditions_have_the_verdicts_reason() -> None:
     idle = World("worker")
     idle.hosting.flows = False
     assert conditions(idle) == {"Completed": ("True", "Idle"), "Failed": ("True", "Idle")}
+
+
+def test_the_newest_audit_of_a_job_is_a_figure_until_its_drill_is_removed() -> None:
+    def figure() -> float | None:
+        operator.observe()
+        return REGISTRY.get_sample_value("flamestream_job_audit_clean", {"job": "n.j"})
+
+    world = World("worker")
+    operator, drills = world.operator(), world.cluster.drills
+    assert figure() is None, "there was no audit yet"
+    for made, reason in (("2026-01-02", "NotClean"), ("2026-01-01", "Clean"), ("2026-01-03", "Idle")):
+        meta = {
+            "namespace": "n",
+            "name": reason.lower(),
+            "creationTimestamp": f"{made}T00:00:00Z",
+            "uid": reason,
+        }
+        drills.put({"metadata": meta, "spec": {"job": "j"}, "status": {"reason": reason}})
+    assert figure() == 0, "a drill without an audit says nothing of it"
+    for name, left in (("notclean", 1), ("clean", None)):
+        drills.forget(("n", name))
+        assert figure() == left
 
 
 def test_a_job_that_is_deleted_and_made_again_meanwhile_is_another() -> None:

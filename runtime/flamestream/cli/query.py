@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import closing
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -12,13 +12,11 @@ from flamestream.cli.frame import JobPlace, RunFolderOption
 from flamestream.cli.output import Json, answer
 from flamestream.core.protocol.queries import MOST_SCANNED
 from flamestream.live.port import Answer, Page, Wanted
+from flamestream.live.port import At as How
 from flamestream.model.errors import ManifestError
 from flamestream.model.payloads.plain import plain
 from flamestream.node.queries.committed import NOTHING
 from flamestream.node.queries.rows import split
-
-if TYPE_CHECKING:
-    from flamestream.live.port import At as How
 
 USUAL = 100
 """Keys of a page."""
@@ -76,7 +74,7 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     from flamestream.live.client import connect  # here: `kubectl flamestream` needs the rest alone
 
     wanted = page_of(rows, prefix, limit, cursor)
-    how = None if at is None else cast("How", at.value)
+    how: How | None = None if at is None else at.value
     with closing(connect(job, run_folder=run_folder)) as client:
         if wanted is not None:
             show_page(wanted.name, client.scan(wanted, how, at_least), json)

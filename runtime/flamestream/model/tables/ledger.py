@@ -122,6 +122,11 @@ class Ledger:
         )
         return number
 
+    def outcome(self, number: int, *, aborted: bool) -> Stream[Any]:
+        """The transactions of a function that came out like this."""
+        told = DecidedAs(number, aborted, self.deciding.functions[number])
+        return unlimited(self.decided(call_site()).flat_map(told))
+
     def decided(self, where: str) -> Stream[Any]:
         """(number of the function, decision) of each transaction. Raises GraphError if there is none."""
         if self.decisions is None:
@@ -166,16 +171,12 @@ class Transacted(Generic[T, R]):
     @property
     def committed(self) -> Stream[R]:
         """The values that the function gave, of transactions that have changed what they wrote."""
-        return replace(self._of(aborted=False), items=self.makes)
+        return replace(self.ledger.outcome(self.number, aborted=False), items=self.makes)
 
     @property
     def aborted(self) -> Stream[Aborted[T]]:
         """The others, with the reason."""
-        return self._of(aborted=True)
-
-    def _of(self, *, aborted: bool) -> Stream[Any]:
-        function = self.ledger.deciding.functions[self.number]
-        return unlimited(self.ledger.decided(call_site()).flat_map(DecidedAs(self.number, aborted, function)))
+        return self.ledger.outcome(self.number, aborted=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.payload import payload_type
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.state_names import TABLES, check_name, form_of_tables
-from flamestream.model.stream import Key, Stream
+from flamestream.model.stream import Key, Loop, Stream
 from flamestream.model.tables.index import Indexed, no_keys
 from flamestream.model.tables.transaction import Aborted, Decision, Read, Rules, State, Write, decide
 from flamestream.model.vertex import Function, Kind, call_site, name_of
@@ -113,7 +113,7 @@ class Ledger:
         self.deciding.functions.append(Indexed(function, self.indexes) if self.indexes else function)
         numbered = stream.map(Numbered(number, function))
         if self.merged is not None:
-            self.graph.connect(numbered.vertex, self.merged)
+            self.graph.connect(self._behind(numbered).vertex, self.merged)
             return number
         merged = numbered._then(Kind.MERGE, "merge")
         self.merged = merged.vertex
@@ -121,6 +121,16 @@ class Ledger:
             key=_all, initial=_no_rows, combine=self.deciding, emit=_told, name=TABLES
         )
         return number
+
+    def _behind(self, numbered: Stream[Any]) -> Stream[Any]:
+        """The same transactions; those that come of the outcomes of others go round to the one fold again (!): without
+        the head of a loop nobody would find an end of the graph."""
+        assert self.decisions is not None, "transactions come together in the fold"
+        if numbered.vertex not in self.graph.reachable(self.decisions.vertex):
+            return numbered
+        head: Loop[Any] = Loop(self.graph, self.graph.add(Kind.LOOP, "transactions", max_iterations=1))
+        head.close(numbered)
+        return head
 
     def outcome(self, number: int, *, aborted: bool) -> Stream[Any]:
         """The transactions of a function that came out like this."""

@@ -102,9 +102,9 @@ def scratch(tmp_path: Path) -> Iterator[Scratch]:
 
 def test_a_stream_a_batch_and_an_audit_make_the_same_of_transactions(scratch: Scratch) -> None:
     rng = Random(3)
-    sales = [f"{rng.choice('abc')} {rng.randrange(14)} {number // 20}" for number in range(2000)]
+    sales = [f"{rng.choice('abc')} {rng.randrange(14)} {number // 20}" for number in range(400)]
     scratch.write("sales.txt", "\n".join(sales) + "\n")
-    scratch.write("deposits.txt", "".join(f"{rng.choice('abc')} {rng.randrange(60)} 0\n" for _ in range(100)))
+    scratch.write("deposits.txt", "".join(f"{rng.choice('abc')} {rng.randrange(60)} 0\n" for _ in range(40)))
     scratch.job(APPLICATION, *SPEC)
     done = scratch.type("run", "job.yaml", "--no-spark", "--json")
     assert done.code == 0, done.text
@@ -115,4 +115,4 @@ def test_a_stream_a_batch_and_an_audit_make_the_same_of_transactions(scratch: Sc
     batch = scratch.type("run", "--runner", "batch", "job.yaml", "--json", within=400)
     assert batch.code == 0, batch.text
     told = json.loads(batch.text[batch.text.index("{") :])
-    assert (told["outcome"], told["delivered"], told["repeated"] > 4000) == ("completed", 0, True)
+    assert (told["outcome"], told["delivered"], told["repeated"] > 1000) == ("completed", 0, True)

@@ -34,7 +34,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 KINDS: Final = frozenset({Kind.MAP, Kind.FLAT_MAP, Kind.FILTER, Kind.MERGE, Kind.GROUPING, Kind.REDUCE})
 OUTSIDE: Final = frozenset({"balance", "call", "dedup", "join", "join_latest", "process", "sink", "window"})
-"""What streams have, and those of a subgraph have not."""
+"""Methods of streams that those of a subgraph refuse."""
 KNOWN: Final = "map, filter, flat_map, merge, group, reduce, transact and upsert can"
 
 
@@ -101,7 +101,7 @@ class OpenedLedger(Ledger):
         return stream._then(Kind.MAP, name_of(function), function=OverRows(function)).vertex
 
     def outcome(self, number: int, *, aborted: bool) -> Stream[Any]:
-        """What it gives. Raises GraphError for what it aborts, which is all of the transaction."""
+        """Results of such a function. Raises GraphError for those that it aborts: an abort is the whole transaction's."""
         if aborted:
             raise GraphError(
                 f"{call_site()}: an abort is that of the whole transaction: close(...).aborted has it"

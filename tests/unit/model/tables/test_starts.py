@@ -63,9 +63,9 @@ def shops() -> fs.Graph:
 
 def by_hand(sales: list[Sale]) -> dict[str, list[Any]]:
     """A loop over dicts, for one shop whose sales come in order."""
-    total, limit, count, window = 0, 8, 0, list[Sale]()
+    total, limit, window = 0, 8, list[Sale]()
     found: dict[str, list[Any]] = {name: [] for name in ("sold", "refused", "joined", "limits", "closed")}
-    for sale in sales:
+    for count, sale in enumerate(sales, 1):
         shop, amount, second = sale
         if amount > limit:
             found["refused"].append(((shop, amount), "limit"))
@@ -75,7 +75,6 @@ def by_hand(sales: list[Sale]) -> dict[str, list[Any]]:
             total += amount
             found["sold"].append((shop, total))
         found["joined"].append((*sale, total, limit))
-        count += 1
         if count % 3 == 0:
             limit += 1
             found["limits"].append((shop, limit))

@@ -101,7 +101,7 @@ class OpenedLedger(Ledger):
         return stream._then(Kind.MAP, name_of(function), function=OverRows(function)).vertex
 
     def outcome(self, number: int, *, aborted: bool) -> Stream[Any]:
-        """Results of such a function. Raises GraphError for those that it aborts: an abort is the whole transaction's."""
+        """Results of such a function. Raises GraphError for aborts, which are the whole transaction's."""
         if aborted:
             raise GraphError(
                 f"{call_site()}: an abort is that of the whole transaction: close(...).aborted has it"

@@ -96,8 +96,13 @@ class Inside(Graph):
 class OpenedLedger(Ledger):
     """The tables of the graph, to operations of a subgraph."""
 
-    def enter(self, stream: Stream[Any], function: Function) -> int:
-        """Have `function(state, item)` be called within the transaction. The number of its vertex."""
+    def enter(self, stream: Stream[Any], function: Function, keys: Function | None = None) -> int:
+        """Have `function(state, item)` be called within the transaction. The number of its vertex. Raises GraphError
+        for `keys`."""
+        if keys is not None:
+            raise GraphError(
+                f"{call_site()}: keys= are those of a whole transaction, and this is a part of one: leave them out"
+            )
         return stream._then(Kind.MAP, name_of(function), function=OverRows(function)).vertex
 
     def outcome(self, number: int, *, aborted: bool) -> Stream[Any]:

@@ -315,6 +315,7 @@ OPERATIONS: list[tuple[Callable[[fs.Stream[Any]], Any], str]] = [
     ),
     (lambda opened: Outside.stream, "closed by streams that it has opened"),
     (lambda opened: (opened.map(repr), opened)[1], "map 'builtins.repr' leads nowhere: close it too"),
+    (lambda opened: opened.transact(lambda state, item: item, keys=list), "keys= are those of a whole"),
     (lambda opened: opened.transact(lambda state, item: item).aborted, "an abort is that of the whole"),
     (lambda opened: opened, "it has no fold and no table"),
 ]

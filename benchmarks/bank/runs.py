@@ -44,6 +44,8 @@ from flamestream import Write as Changed
 PAUSE: Final = 1.0
 """Seconds between phases."""
 ENDS_WITHIN: Final = 60.0
+RECOVERS_WITHIN: Final = 10.0
+"""Seconds for which a job may be silent behind its last record, where workers were killed."""
 LOOP: Final = BENCHMARKS / "peers" / "bank_loop.py"
 
 
@@ -185,8 +187,12 @@ def ran(
 
         seconds = STARTED_WITHIN + sum(phase.seconds + PAUSE for phase in phases)
         await_end(producer, running, seconds, begins)
-        await_quiet(consumer)
+        await_quiet(consumer, RECOVERS_WITHIN if kills else QUIET)
         stop(running)
+        if len(struck) < len(kills):
+            raise Failed(
+                f"{len(struck)} of {len(kills)} workers were killed: the job was not running again in time"
+            )
         for process in (producer, consumer):
             process.terminate()
             process.wait(300)
@@ -199,11 +205,11 @@ def ran(
     return Ran({past.name: past for past in pasts}, came, serial.run(workload.graph, sent), struck)
 
 
-def await_quiet(consumer: "subprocess.Popen[bytes]") -> None:
-    """Until the consumer says that nothing comes any more, and at least QUIET seconds: what it said in pauses before
+def await_quiet(consumer: "subprocess.Popen[bytes]", least: float = QUIET) -> None:
+    """Until the consumer says that nothing comes any more, and so many seconds at least: what it said in pauses before
     is passed over."""
     assert consumer.stdout is not None
-    pipe, said, begin = consumer.stdout, threading.Event(), time.monotonic() + QUIET
+    pipe, said, begin = consumer.stdout, threading.Event(), time.monotonic() + least
 
     def listen() -> None:
         for _ in iter(pipe.readline, b""):
@@ -216,14 +222,24 @@ def await_quiet(consumer: "subprocess.Popen[bytes]") -> None:
 
 
 def _strike(run_folder: Path, kills: Sequence[float], struck: list[float]) -> None:
-    """Kill one worker after the other, each at its time."""
+    """Kill one worker after the other, each at its time, or when the one before is recovered from."""
     begin = time.monotonic()
     for turn, kill in enumerate(kills):
         time.sleep(max(0.0, begin + kill - time.monotonic()))
-        workers = json.loads((run_folder / "status.json").read_text())["workers"]
-        name = workers[turn % len(workers)]["worker"]
+        while (victim := victim_of(run_folder, turn)) is None:
+            time.sleep(0.05)
         struck.append(time.monotonic())
-        os.kill(json.loads((run_folder / "workers" / f"{name}.json").read_text())["pid"], signal.SIGKILL)
+        os.kill(victim, signal.SIGKILL)
+
+
+def victim_of(run_folder: Path, turn: int) -> int | None:
+    """The process of the worker whose turn it is; None while the job recovers, and has none that could be killed."""
+    status = json.loads((run_folder / "status.json").read_text())
+    if status["phase"] != "running" or not (workers := status["workers"]):
+        return None
+    name = workers[turn % len(workers)]["worker"]
+    process = json.loads((run_folder / "workers" / f"{name}.json").read_text())["pid"]
+    return int(process) if Path(f"/proc/{process}").exists() else None
 
 
 def lines_file(workload: Workload, count: int) -> Path:

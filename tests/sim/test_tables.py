@@ -6,7 +6,7 @@ import pytest
 
 from flamestream.model.tables.ledger import Table
 from flamestream.simulation.graphs import key_of
-from flamestream.simulation.jobs.bank import bank_job
+from flamestream.simulation.jobs.bank import bank_job, subgraph_job
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
 from support.seeds import chunks
@@ -28,6 +28,12 @@ def test_so_they_are_with_an_index_that_they_keep() -> None:
         tens.changes().map(lambda write: (str(write.key), repr(write.after))).sink("tens", key=key_of)
         delivered += simulate(seed, job=job).delivered
     assert delivered > 500
+
+
+@pytest.mark.parametrize("first", chunks(0, 200, 25, at_push=75))
+def test_so_they_are_of_subgraphs(first: int) -> None:
+    results = [simulate(seed, job=subgraph_job(Random(seed))) for seed in range(first, first + 25)]
+    assert sum(bool(result.delivered) for result in results) > 20
 
 
 @pytest.mark.parametrize("guarantee", GUARANTEES)

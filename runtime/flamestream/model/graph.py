@@ -16,7 +16,7 @@ Source: EDBT 2018, sections 2 and 3; `reduce` is its Fig. 5 in one vertex.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, TypeVar, overload
 
 from flamestream.model import fields
 from flamestream.model.calls.loops import check_loops
@@ -30,6 +30,7 @@ from flamestream.model.vertex import MAX_RESULT_BYTES, MAX_RESULTS, Function, Ki
 
 if TYPE_CHECKING:
     from flamestream.model.tables.ledger import Ledger, Table
+    from flamestream.model.tables.subgraph import Inside, Subgraph
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -50,6 +51,9 @@ class Graph:
     They decide results, so they are part of the graph. Raises GraphError if one is below 1.
     """
 
+    transactional: ClassVar = False
+    """Whether its operations are those of one transaction (tables/subgraph.py)."""
+
     def __init__(
         self, name: str, *, max_results: int = MAX_RESULTS, max_result_bytes: int = MAX_RESULT_BYTES,
         step: Duration = "1s", shards: int = SHARDS,
@@ -68,6 +72,8 @@ class Graph:
         they tell (windows/marks.py)."""
         self.ledger: Ledger | None = None
         """Its tables, if it has any (tables/ledger.py)."""
+        self.opened: Inside | None = None
+        """The transactional subgraph that is under construction."""
 
     @overload
     def source(
@@ -174,6 +180,19 @@ class Graph:
 
         return added_table(self, name, Rules(initial, check))
 
+    def transaction(self) -> "Subgraph":
+        """A transactional subgraph: `with graph.transaction() as transaction:`, and within it
+        `transaction.open(stream)` and `transaction.close(stream)`.
+
+        Each item that enters is one transaction: whatever it leads to in there changes all of the state, or
+        nothing. What is opened has map, filter, flat_map, merge, group, reduce, transact and upsert. Folds have a
+        `name`, of which their state is a table, and may have a `check`. What `close` gives has `.committed` and
+        `.aborted`.
+        """
+        from flamestream.model.tables.subgraph import Subgraph
+
+        return Subgraph(self)
+
     def loop(self, name: str, max_iterations: int) -> Loop[Any]:
         """Begin a cycle; merge it into a stream and `close` it with what goes round. An item may go round
         `max_iterations` times. One that goes on far beyond becomes an error item: its trace is too long
@@ -195,7 +214,12 @@ class Graph:
         return run(self, inputs)
 
     def add(self, kind: Kind, name: str, **of_vertex: Any) -> int:
-        """Append a vertex and return its id."""
+        """Append a vertex and return its id. Raises GraphError within a transaction."""
+        if self.opened is not None:
+            raise GraphError(
+                f"{call_site()}: {kind.value} {name!r} cannot stand inside the transaction that begins at "
+                f"{self.opened.began}: put it before or behind"
+            )
         vertex = Vertex(len(self.vertices), kind, name, place=call_site(), **of_vertex)
         # A vertex has its own: those of ours that hand on what is there already are unlimited
         # (windows/marks.py).

@@ -103,6 +103,11 @@ class Stream(Generic[T]):
             Kind.MERGE, "merge", fields.either(self.items, *(other.items for other in others))
         )
         for other in others:
+            if other.graph is not self.graph:
+                raise GraphError(
+                    f"{call_site()}: streams are merged within one graph, one inside a transaction with others "
+                    "inside"
+                )
             self.graph.connect(other.vertex, merged.vertex)
         return merged if all(map(self._shares_time, others)) else replace(merged, event_time=None)
 
@@ -132,7 +137,7 @@ class Stream(Generic[T]):
     @overload
     def reduce(
         self, *, key: Key[T], combine: Fold[A], initial: None = None, emit: None = None, fused: bool = True,
-        ttl: Duration | None = None, **named: "Unpack[Versioned]",
+        ttl: Duration | None = None, check: Callable[[Any, A], bool] | None = None, **named: "Unpack[Versioned]",
     ) -> "Stream[A]": ...  # fmt: skip
     @overload
     def reduce(
@@ -144,6 +149,7 @@ class Stream(Generic[T]):
         emit: Callable[[A, T], U],
         fused: bool = True,
         ttl: Duration | None = None,
+        check: Callable[[Any, A], bool] | None = None,
         **named: "Unpack[Versioned]",
     ) -> "Stream[U]": ...
     @overload
@@ -156,6 +162,7 @@ class Stream(Generic[T]):
         emit: None = None,
         fused: bool = True,
         ttl: Duration | None = None,
+        check: Callable[[Any, A], bool] | None = None,
         **named: "Unpack[Versioned]",
     ) -> "Stream[A]": ...
     @overload
@@ -168,6 +175,7 @@ class Stream(Generic[T]):
         emit: Callable[[A, T], U],
         fused: bool = True,
         ttl: Duration | None = None,
+        check: Callable[[Any, A], bool] | None = None,
         **named: "Unpack[Versioned]",
     ) -> "Stream[U]": ...
     def reduce(
@@ -179,6 +187,7 @@ class Stream(Generic[T]):
         emit: Function | None = None,
         fused: bool = True,
         ttl: Duration | None = None,
+        check: Function | None = None,
         **named: "Unpack[Versioned]",
     ) -> "Stream[Any]":
         """Fold the items of each key in global order, with a result an item.
@@ -190,7 +199,8 @@ class Stream(Generic[T]):
         time; what comes then begins anew, and `.late` has what is older than the mark and finds no key.
         `name`: of its state, which changed code finds by it; `was`: the name that it had before. `version`: of
         what an accumulator is, with `migrate={1: up}` for one that another version has stored: `up` is pure,
-        and makes the next version's of it when its key is first touched.
+        and makes the next version's of it when its key is first touched. `check`: inside a transaction,
+        `check(key, accumulator)` is true of all that one may leave.
         """
         key, initial = self._key(key), initial or getattr(combine, "initial", None)
         if initial is None:
@@ -198,6 +208,7 @@ class Stream(Generic[T]):
                 f"reduce with combine={name_of(combine)} in graph {self.graph.name!r} needs initial=, a "
                 "function without arguments"
             )
+        self._check_transactional(check, ttl, fused)
         for function in (combine, emit):
             fields.check_function(self.items, function, call_site(), folded=True)
         if ttl is not None:
@@ -213,8 +224,19 @@ class Stream(Generic[T]):
         made = fields.result_of(combine if emit is None else emit)
         return self._then(
             Kind.REDUCE, name_of(combine), made, key=key, initial=initial, combine=combine, emit=emit,
-            **said(named, "reduce"),
+            check=check, **said(named, "reduce"),
         )  # fmt: skip
+
+    def _check_transactional(self, check: Function | None, ttl: Duration | None, fused: bool) -> None:
+        if self.graph.transactional and (ttl is not None or not fused):
+            raise GraphError(
+                f"{call_site()}: a reduce inside a transaction has neither ttl= nor fused=False: its state is a table"
+            )
+        if check is not None and not self.graph.transactional:
+            raise GraphError(
+                f"{call_site()}: check= is of a reduce inside a transaction, which can be undone: `with "
+                "graph.transaction()`"
+            )
 
     def balance(self, function: Callable[[Any], int]) -> "Stream[T]":
         """Place the next operation's work by `function`, which gives an int32 from its key (or from the

@@ -59,6 +59,8 @@ class Vertex:
     """REDUCE: (accumulator, payload) -> accumulator."""
     emit: Function | None = None
     """REDUCE: (accumulator, payload) -> payload; None emits the accumulator."""
+    check: Function | None = None
+    """REDUCE inside a transaction: (key, accumulator) -> may a transaction leave that? None: anything."""
     max_iterations: int = 0
     max_results: int = MAX_RESULTS
     """FLAT_MAP: the most results of one item; one that would have more becomes an error item."""

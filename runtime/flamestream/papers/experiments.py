@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from flamestream.papers import abc_bac, acker, bucket, drift, grouping, guarantees, table2, theorem1
+from flamestream.papers import abc_bac, acker, affetti1, bucket, drift, grouping, guarantees, table2, theorem1
 from flamestream.papers.report import Report
 
 
@@ -25,6 +25,7 @@ EXPERIMENTS: Final[Mapping[str, Experiment]] = {
     "acker": Experiment("EDBT, Fig. 9: minimal time by XOR, step by step", acker.run),
     "bucket": Experiment("poster, Fig. 7: what of a bucket cannot change, and its snapshot", bucket.run),
     "guarantees": Experiment("the guarantees of a job, and the definitions that each keeps", guarantees.run),
+    "affetti1": Experiment("Affetti, Table 1: a bank whose transfers are whole or not at all", affetti1.run),
 }
 FIGURES: Final[Mapping[str, str]] = {
     "fig5": "drift", "fig6": "drift", "fig7": "grouping", "fig9": "acker", "poster7": "bucket",

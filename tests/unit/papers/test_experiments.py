@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from flamestream.core.dataflow.barrier import Barrier
+from flamestream.core.dataflow.transactions import Transactions
 from flamestream.core.worker.acker import AckTable
 from flamestream.job.manifest import GUARANTEES
 from flamestream.model.errors import UserError
 from flamestream.papers import (
     abc_bac,
     acker,
+    affetti1,
     bucket,
     coin,
     drift,
@@ -55,6 +57,13 @@ def test_the_core_needs_its_journal() -> None:
 
 def test_a_coin_is_found_in_a_function_and_taken_as_a_call() -> None:
     assert coin.table(SEEDS)[1]
+
+
+def test_transfers_that_are_not_decided_again_are_no_serial_execution_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Transactions, "_above", lambda self, key, one: ())
+    assert not affetti1.run(SEEDS).holds
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.payload import payload_type
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.state_names import TABLES, check_name, form_of_tables
-from flamestream.model.stream import Key, Stream
+from flamestream.model.stream import Key, Loop, Stream
 from flamestream.model.tables.index import Indexed, no_keys
 from flamestream.model.tables.transaction import Aborted, Decision, Read, Rules, State, Write, decide
 from flamestream.model.vertex import Function, Kind, call_site, name_of
@@ -55,7 +55,7 @@ class Deciding:
     functions: list[Function] = field(default_factory=list)
     rules: dict[str, Rules] = field(default_factory=dict)
     keys: dict[int, Function] = field(default_factory=dict)
-    """By the number of a function: an item -> the rows that it means to touch."""
+    """Rows that a function means to touch, made of an item; by the number of the function."""
     keeps: ClassVar = "every row that was ever written, for ever"
 
     @property
@@ -113,7 +113,7 @@ class Ledger:
         self.deciding.functions.append(Indexed(function, self.indexes) if self.indexes else function)
         numbered = stream.map(Numbered(number, function))
         if self.merged is not None:
-            self.graph.connect(numbered.vertex, self.merged)
+            self.graph.connect(self._behind(numbered).vertex, self.merged)
             return number
         merged = numbered._then(Kind.MERGE, "merge")
         self.merged = merged.vertex
@@ -121,6 +121,21 @@ class Ledger:
             key=_all, initial=_no_rows, combine=self.deciding, emit=_told, name=TABLES
         )
         return number
+
+    def _behind(self, numbered: Stream[Any]) -> Stream[Any]:
+        """The same transactions; those that come of the outcomes of others go round to the one fold again (!): without
+        the head of a loop nobody would find an end of the graph."""
+        assert self.decisions is not None, "transactions come together in the fold"
+        if numbered.vertex not in self.graph.reachable(self.decisions.vertex):
+            return numbered
+        head: Loop[Any] = Loop(self.graph, self.graph.add(Kind.LOOP, "transactions", max_iterations=1))
+        head.close(numbered)
+        return head
+
+    def outcome(self, number: int, *, aborted: bool) -> Stream[Any]:
+        """The transactions of a function that came out like this."""
+        told = DecidedAs(number, aborted, self.deciding.functions[number])
+        return unlimited(self.decided(call_site()).flat_map(told))
 
     def decided(self, where: str) -> Stream[Any]:
         """(number of the function, decision) of each transaction. Raises GraphError if there is none."""
@@ -166,16 +181,12 @@ class Transacted(Generic[T, R]):
     @property
     def committed(self) -> Stream[R]:
         """The values that the function gave, of transactions that have changed what they wrote."""
-        return replace(self._of(aborted=False), items=self.makes)
+        return replace(self.ledger.outcome(self.number, aborted=False), items=self.makes)
 
     @property
     def aborted(self) -> Stream[Aborted[T]]:
         """The others, with the reason."""
-        return self._of(aborted=True)
-
-    def _of(self, *, aborted: bool) -> Stream[Any]:
-        function = self.ledger.deciding.functions[self.number]
-        return unlimited(self.ledger.decided(call_site()).flat_map(DecidedAs(self.number, aborted, function)))
+        return self.ledger.outcome(self.number, aborted=True)
 
 
 @dataclass(frozen=True, slots=True)

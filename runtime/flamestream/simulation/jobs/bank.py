@@ -2,13 +2,15 @@
 owners.
 
 Transfers touch one to eight accounts, find some of them by reading others, are aborted by their function or by a
-check, raise, or only read; deposits come from an ordinary stream. A few accounts have most of them.
+check, raise, or only read; deposits come from an ordinary stream. A few accounts have most of them. Or they go through
+folds, one behind the other or side by side, in one transactional subgraph or in several.
 """
 
 from random import Random
 from typing import Any
 
 from flamestream.model.collections import Vector
+from flamestream.model.stream import Stream
 from flamestream.model.tables.ledger import Table
 from flamestream.model.tables.transaction import Abort, State
 from flamestream.simulation.graphs import (
@@ -59,6 +61,50 @@ def bank_job(rng: Random) -> SimJob:
     if rng.random() < 0.5:
         accounts.changes().map(_told).sink("balances", key=key_of)
     return SimJob(graph, DEAD_LETTERS, _record(rng), sources)
+
+
+def subgraph_job(rng: Random) -> SimJob:
+    """A bank of subgraphs: the second one is opened by what the first one has committed."""
+    graph, stream, sources = source_streams(rng, "bank")
+    refused = list[Stream[Payload]]()
+    for number in range(rng.choice([1, 1, 2])):
+        with graph.transaction() as transaction:
+            halves = transaction.open(stream).flat_map(_halves)
+            ends, beside = [halves], rng.random() < 0.5
+            for fold in range(rng.choice([1, 2, 3])):
+                before = halves if beside else ends[-1]
+                if rng.random() < 0.2:
+                    before = before.filter(lambda half: "5" not in half[1])
+                ends.append(_fold(before, f"state{number}{fold}", rng.choice([5, 50, 500])))
+            moved = transaction.close(*ends[1:] if beside else ends[-1:])
+        stream = moved.committed
+        refused.append(moved.aborted.map(lambda a: (a.transaction[0], f"{a.reason}{a.table}{a.key}")))
+        if rng.random() < 0.5:
+            changes = transaction.table(f"state{number}0").changes()
+            changes.map(_told).sink(f"state{number}0", key=key_of)
+    stream.sink("out", key=key_of)
+    refused[0].merge(*refused[1:]).sink("refused", key=key_of)
+    return SimJob(graph, DEAD_LETTERS, _record(rng), sources)
+
+
+def _halves(payload: Payload) -> list[Payload]:
+    account, text = payload
+    amount = int(digest(text), 36) % 20
+    if amount == 19:
+        raise ValueError(f"nobody moves {amount}")
+    others = [LETTERS[int(digest(f"{text}{each}"), 36) % 16] for each in range(amount % 3)]
+    return [(account, f"{text}-{amount}"), *((other, f"{text}+{amount}") for other in others)]
+
+
+def _fold(halves: Stream[Payload], name: str, limit: int) -> Stream[Payload]:
+    def added(balance: int, half: Payload) -> int:
+        return balance + int(digest(half[1]), 36) % 9 - 4
+
+    return halves.reduce(
+        name=name, key=key_of, initial=int, combine=added,
+        emit=lambda balance, half: (half[0], digest(f"{half[1]}{balance}")),
+        check=lambda _, balance: abs(balance) < limit,
+    )  # fmt: skip
 
 
 def _told(write: Any) -> Payload:

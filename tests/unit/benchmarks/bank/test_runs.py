@@ -1,6 +1,8 @@
 """A run's figures are those of the outcomes that came, and its job is the one that is asked for."""
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -58,6 +60,24 @@ def test_the_consumer_says_again_and_again_that_nothing_comes_but_not_before_any
     assert not still.heard(10.0, anything=True) and not still.heard(10.0 + QUIET - 0.1, anything=False)
     assert still.heard(10.0 + QUIET, anything=False) and still.heard(10.0 + QUIET + AGAIN, anything=False)
     assert not still.heard(20.0, anything=True)
+
+
+def test_who_is_killed_is_a_worker_that_lives_in_a_job_that_runs(tmp_path: Path) -> None:
+    def status(phase: str, *names: str) -> None:
+        told = {"phase": phase, "workers": [{"worker": name} for name in names]}
+        (tmp_path / "status.json").write_text(json.dumps(told))
+
+    (tmp_path / "workers").mkdir()
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    for name, pid in (("here", os.getpid()), ("gone", gone.pid)):
+        (tmp_path / "workers" / f"{name}.json").write_text(json.dumps({"pid": pid}))
+    status("recovering")
+    assert runs.victim_of(tmp_path, 0) is None
+    status("recovering", "here")
+    assert runs.victim_of(tmp_path, 0) is None
+    status("running", "here", "gone")
+    assert [runs.victim_of(tmp_path, turn) for turn in range(3)] == [os.getpid(), None, os.getpid()]
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -173,6 +173,44 @@ def test_a_bank_holds_through_drawn_records_and_schedules() -> None:
     )
 
 
+def in_series() -> fs.Graph:
+    """What was moved from an account is booked, at most 9 of it, and what was booked is counted."""
+    graph = fs.Graph("series")
+    accounts = graph.table("accounts", initial=lambda: 20)
+    booked = graph.table("booked", initial=int, check=lambda _, total: total <= 9)
+
+    def move(state: Any, item: Transfer) -> Transfer:
+        source, target, amount = item
+        state[accounts, source] -= amount
+        state[accounts, target] += amount
+        return item
+
+    def book(state: Any, item: Transfer) -> tuple[str, int, int]:
+        state[booked, item[0]] += item[2]
+        return item[0], state[booked, item[0]], state[accounts, item[0]]
+
+    moved = graph.source("transfers").transact(move)
+    done = moved.committed.transact(book)
+    done.committed.upsert(graph.table("last", initial=tuple), key=lambda item: item[0])
+    done.committed.sink("booked")
+    done.aborted.map(lambda a: a.transaction).sink("unbooked")
+    return graph
+
+
+def test_a_transaction_that_comes_of_another_stands_right_behind_it() -> None:
+    moves = [("a", "b", 6), ("a", "b", 5), ("a", "b", 3)]
+    assert in_series().run(transfers=moves) == {
+        "booked": [("a", 6, 14), ("a", 9, 6)],
+        "unbooked": [("a", "b", 5)],
+    }
+
+
+def test_so_it_does_through_drawn_records_and_schedules() -> None:
+    names = st.sampled_from("abc")
+    transfers = st.tuples(names, names, st.integers(0, 4))
+    check(in_series(), examples=5, transfers=transfers, other_process=False)
+
+
 def test_tables_are_told_by_name_and_stand_before_what_uses_them() -> None:
     graph = fs.Graph("bank")
     with pytest.raises(GraphError, match=r"no graph\.table"):

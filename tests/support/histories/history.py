@@ -25,8 +25,9 @@ from typing import Any, Final, Literal
 
 from support.installing import by_go
 
-SEARCH: Final = 60
+SEARCH: Final = 30
 """Seconds that the search may take. What is not found out is no verdict."""
+Outcome = Literal["", "committed", "refused"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,7 @@ class Operation:
     needs: Mapping[str, int] = field(default_factory=dict)
     """How many operations of which sessions are before it."""
     moves: Transfer | None = None
-    outcome: Literal["", "committed", "refused"] = ""
+    outcome: Outcome = ""
     left: int = 0
     """What a transfer that is committed leaves at its source."""
     puts: Put | None = None
@@ -79,7 +80,7 @@ class Verdict:
 def verdict(operations: Iterable[Operation]) -> Verdict:
     """The judgement of these. Skips the test where the checker cannot be built."""
     program = by_go("porcupine", "checker of histories")
-    given = json.dumps({"operations": [_plain(*each) for each in enumerate(operations)]})
+    given = json.dumps({"operations": [_plain(each) for each in operations]})
     done = subprocess.run(
         [program, "-within", f"{SEARCH}s"], input=given, capture_output=True, text=True, check=True
     )
@@ -89,11 +90,11 @@ def verdict(operations: Iterable[Operation]) -> Verdict:
     return Verdict(told["verdict"], found)
 
 
-def _plain(number: int, operation: Operation) -> dict[str, Any]:
+def _plain(operation: Operation) -> dict[str, Any]:
     """As the program reads it."""
     puts, moves = operation.puts, operation.moves
     return {
-        "number": number, "call": operation.call, "return": operation.back,
+        "call": operation.call, "return": operation.back,
         "session": operation.session, "needs": dict(operation.needs),
         "puts": puts and {"key": puts.key, "value": puts.value},
         "moves": moves and {"source": moves.source, "target": moves.target, "amount": moves.amount},

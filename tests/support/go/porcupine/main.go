@@ -8,6 +8,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -26,7 +27,6 @@ type history struct {
 
 // An operation of somebody. Its fields are those of support/histories/history.py.
 type operation struct {
-	Number  int              `json:"number"`
 	Call    int64            `json:"call"`
 	Return  *int64           `json:"return"`
 	Puts    *put             `json:"puts"`
@@ -49,32 +49,42 @@ type transfer struct {
 	Amount int64  `json:"amount"`
 }
 
-// A bank: balances, and how many operations of each session were done. Never changed once it is made.
+// A bank: balances, which operations were done, and how many of each session. Never changed once it is made.
 type bank struct {
 	balances []int64
-	done     []int64
+	done     []bool
+	counts   []int64
 }
 
-// Places of accounts and sessions in a bank.
-type places struct {
+// A history, with places of accounts and sessions in a bank.
+type bankHistory struct {
+	operations         []operation
+	reads              []int
+	byReturn           []int
 	accounts, sessions map[string]int
 }
 
-func (p places) of(operations []operation) places {
-	for _, each := range operations {
+func historyOf(operations []operation) *bankHistory {
+	h := &bankHistory{operations: operations, accounts: map[string]int{}, sessions: map[string]int{}}
+	for place, each := range operations {
 		if each.Puts != nil {
-			add(p.accounts, each.Puts.Key)
+			add(h.accounts, each.Puts.Key)
 		}
 		if each.Moves != nil {
-			add(p.accounts, each.Moves.Source)
-			add(p.accounts, each.Moves.Target)
+			add(h.accounts, each.Moves.Source)
+			add(h.accounts, each.Moves.Target)
 		}
 		for key := range each.Reads {
-			add(p.accounts, key)
+			add(h.accounts, key)
 		}
-		add(p.sessions, each.Session)
+		add(h.sessions, each.Session)
+		if each.onlyReads() {
+			h.reads = append(h.reads, place)
+		}
+		h.byReturn = append(h.byReturn, place)
 	}
-	return p
+	slices.SortFunc(h.byReturn, func(a, b int) int { return cmp.Compare(operations[a].back(), operations[b].back()) })
+	return h
 }
 
 func add(places map[string]int, name string) {
@@ -83,65 +93,98 @@ func add(places map[string]int, name string) {
 	}
 }
 
-// What a bank is behind an operation, if it may be the next.
-func (p places) step(before bank, next operation) (bool, bank) {
+func (o operation) onlyReads() bool { return o.Puts == nil && o.Moves == nil }
+
+func (o operation) back() int64 {
+	if o.Return == nil {
+		return math.MaxInt64
+	}
+	return *o.Return
+}
+
+// Has all been done that it needs, and is what it reads there?
+func (h *bankHistory) fits(now bank, next operation) bool {
 	for session, count := range next.Needs {
-		place, found := p.sessions[session]
-		if found && before.done[place] < int64(count) {
-			return false, before
+		place, found := h.sessions[session]
+		if found && now.counts[place] < int64(count) {
+			return false
 		}
 	}
 	for key, seen := range next.Reads {
-		if before.balances[p.accounts[key]] != seen {
-			return false, before
+		if now.balances[h.accounts[key]] != seen {
+			return false
 		}
 	}
-	after := bank{before.balances, slices.Clone(before.done)}
-	after.done[p.sessions[next.Session]]++
+	return true
+}
+
+// The first operation that only reads, could be the next, and is not done. Nothing else need be tried: it changes
+// nothing, so an order that has it later is as good with it here. This only takes orders away, so it can make a right
+// history wrong, and no wrong one right.
+func (h *bankHistory) firstRead(now bank) int {
+	until := int64(math.MaxInt64)
+	for _, place := range h.byReturn {
+		if !now.done[place] {
+			until = h.operations[place].back()
+			break
+		}
+	}
+	for _, place := range h.reads {
+		if each := h.operations[place]; !now.done[place] && each.Call <= until && h.fits(now, each) {
+			return place
+		}
+	}
+	return -1
+}
+
+// What a bank is behind an operation, if it may be the next.
+func (h *bankHistory) step(before bank, place int) (bool, bank) {
+	next := h.operations[place]
+	if first := h.firstRead(before); (first != -1 && first != place) || !h.fits(before, next) {
+		return false, before
+	}
+	after := bank{before.balances, slices.Clone(before.done), slices.Clone(before.counts)}
+	after.done[place] = true
+	after.counts[h.sessions[next.Session]]++
+	if next.onlyReads() {
+		return true, after
+	}
+	after.balances = slices.Clone(before.balances)
 	if next.Puts != nil {
-		after.balances = slices.Clone(before.balances)
-		after.balances[p.accounts[next.Puts.Key]] = next.Puts.Value
-	}
-	if next.Moves == nil {
+		after.balances[h.accounts[next.Puts.Key]] = next.Puts.Value
 		return true, after
 	}
-	source, target := p.accounts[next.Moves.Source], p.accounts[next.Moves.Target]
-	moved := slices.Clone(after.balances)
-	moved[source] -= next.Moves.Amount
-	moved[target] += next.Moves.Amount
-	outcome := "committed"
-	if moved[source] < 0 {
-		outcome = "refused"
-	} else {
-		after.balances = moved
+	source, target := h.accounts[next.Moves.Source], h.accounts[next.Moves.Target]
+	after.balances[source] -= next.Moves.Amount
+	after.balances[target] += next.Moves.Amount
+	outcome, left := "committed", after.balances[source]
+	if left < 0 {
+		outcome, after.balances = "refused", before.balances
 	}
-	if next.Outcome == "" {
-		return true, after
-	}
-	fits := outcome == next.Outcome && (outcome == "refused" || next.Left == moved[source])
+	fits := next.Outcome == "" || outcome == next.Outcome && (outcome == "refused" || left == next.Left)
 	return fits, after
 }
 
-func (p places) model() porcupine.Model {
+func (h *bankHistory) model() porcupine.Model {
 	seed := maphash.MakeSeed()
 	return porcupine.Model{
 		Init: func() any {
-			return bank{make([]int64, len(p.accounts)), make([]int64, len(p.sessions))}
+			return bank{
+				make([]int64, len(h.accounts)), make([]bool, len(h.operations)), make([]int64, len(h.sessions)),
+			}
 		},
 		Step: func(state, input, _ any) (bool, any) {
-			return p.step(state.(bank), input.(operation))
+			return h.step(state.(bank), input.(int))
 		},
+		// what was done is porcupine's to compare
 		Equal: func(one, other any) bool {
-			a, b := one.(bank), other.(bank)
-			return slices.Equal(a.balances, b.balances) && slices.Equal(a.done, b.done)
+			return slices.Equal(one.(bank).balances, other.(bank).balances)
 		},
 		Hash: func(state any) uint64 {
 			var hash maphash.Hash
 			hash.SetSeed(seed)
-			for _, numbers := range [][]int64{state.(bank).balances, state.(bank).done} {
-				for _, number := range numbers {
-					maphash.WriteComparable(&hash, number)
-				}
+			for _, number := range state.(bank).balances {
+				maphash.WriteComparable(&hash, number)
 			}
 			return hash.Sum64()
 		},
@@ -149,20 +192,16 @@ func (p places) model() porcupine.Model {
 }
 
 func judged(given history, within time.Duration) map[string]any {
-	all := places{map[string]int{}, map[string]int{}}.of(given.Operations)
+	model := historyOf(given.Operations).model()
 	var operations []porcupine.Operation
-	for _, each := range given.Operations {
-		back := int64(math.MaxInt64)
-		if each.Return != nil {
-			back = *each.Return
-		}
-		operations = append(operations, porcupine.Operation{Input: each, Call: each.Call, Return: back})
+	for place, each := range given.Operations {
+		operations = append(operations, porcupine.Operation{Input: place, Call: each.Call, Return: each.back()})
 	}
-	result := porcupine.CheckOperationsTimeout(all.model(), operations, within)
+	result := porcupine.CheckOperationsTimeout(model, operations, within)
 	told := map[string]any{"verdict": result}
 	if result == porcupine.Illegal {
 		// once more, and slower: what could be put into an order
-		_, info := porcupine.CheckOperationsVerbose(all.model(), operations, within)
+		_, info := porcupine.CheckOperationsVerbose(model, operations, within)
 		told["ordered"], told["stuck"] = longest(info, given.Operations)
 	}
 	return told
@@ -170,21 +209,17 @@ func judged(given history, within time.Duration) map[string]any {
 
 // The length of the longest order, and the first operation that came back without being in it.
 func longest(info porcupine.LinearizationInfo, operations []operation) (int, *operation) {
-	var best []porcupine.Operation
-	for _, partition := range info.PartialLinearizationsOperations() {
+	var best []int
+	for _, partition := range info.PartialLinearizations() {
 		for _, each := range partition {
 			if len(each) > len(best) {
 				best = each
 			}
 		}
 	}
-	in := map[int]bool{}
-	for _, each := range best {
-		in[each.Input.(operation).Number] = true
-	}
 	var stuck *operation
 	for place, each := range operations {
-		if !in[each.Number] && each.Return != nil && (stuck == nil || *each.Return < *stuck.Return) {
+		if !slices.Contains(best, place) && (stuck == nil || each.back() < stuck.back()) {
 			stuck = &operations[place]
 		}
 	}

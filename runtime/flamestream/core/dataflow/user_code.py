@@ -266,13 +266,9 @@ class DecidingTwice(Deciding):
     @classmethod
     def of(cls, deciding: Deciding) -> "DecidingTwice":
         """Decides as that one does."""
-        rules = {
-            name: Rules(
-                observed(each.initial, True), None if each.check is None else observed(each.check, True)
-            )
-            for name, each in deciding.rules.items()
-        }
-        return cls([indexing(each, _observed_key) for each in deciding.functions], rules)
+        rules = {name: _rules_observed(each) for name, each in deciding.rules.items()}
+        keys = {number: _observed_key(each) for number, each in deciding.keys.items()}
+        return cls([indexing(each, _observed_key) for each in deciding.functions], rules, keys)
 
     def decide(self, read: Read, item: Any) -> Decision:
         """The decision of a transaction. Raises Raised, which blames its function, for another one the second time, and

@@ -86,7 +86,8 @@ class Mirror(Beside):
 
         def same() -> bool:
             with self._session.transaction():
-                rows = dict(self._session.execute("SELECT account, balance FROM balances").fetchall())
+                found: list[Any] = self._session.execute("SELECT account, balance FROM balances").fetchall()
+            rows: dict[int, int] = dict(found)
             return {account: rows.get(account, INITIAL) for account in balances} == balances
 
         self.ends()

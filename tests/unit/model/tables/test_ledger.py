@@ -105,8 +105,8 @@ def test_run_twice_whose_function_depends_on_more_than_its_input_is_named(
 
 def test_run_twice_a_bank_is_what_it_is() -> None:
     lines = [("deposits", ("a", 5)), *(("transfers", ("a", "b", 3)),) * 2]
-    for graph in (bank, lambda: indexed(lambda balance: balance % 2)):
-        assert outputs(twice(graph()), *lines) == outputs(graph(), *lines)
+    for graph in (bank(), indexed(lambda balance: balance % 2)):
+        assert outputs(twice(graph), *lines) == outputs(graph, *lines)
 
 
 def indexed(key: Callable[[int], Any]) -> fs.Graph:

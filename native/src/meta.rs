@@ -86,7 +86,9 @@ mod tests {
         let deepest = INDICES.iter().fold(of(7), |meta, index| child(&meta, *index));
         assert_eq!(components(&deepest), INDICES.len());
         assert_eq!(time_of(&deepest), 7);
-        assert!(INDICES.iter().all(|index| record_of(&child(&child(&of(7), *index), 3)) == &child(&of(7), *index)[..]));
+        assert!(INDICES
+            .iter()
+            .all(|index| record_of(&child(&child(&of(7), *index), 3)) == &child(&of(7), *index)[..]));
     }
 
     #[test]

@@ -55,7 +55,7 @@ SAID = {
     "100": ("moved", "touches more than 256 rows.*make several of it"),
     "200": ("moved", "a list is not a payload: "),
     "300": ("allowed", "no rule for 7"),
-    "400": ("of_tens", "division by zero"),
+    "400": ("of_tens", "by zero"),
     "500": ("moved", "no table 'row': it has rows, by_tens"),
 }
 """Whose fault each is, and what is said."""

@@ -30,11 +30,15 @@ from bank_kills.looking import Asking, Mirror
 from bank_kills.paying import Paying
 from support.eventually import eventually
 from support.postgres import PostgresServer, postgres
-from support.runs.cli_job import CliJob
+from support.runs.cli_job import CliJob, explained
 
 OUT: Final = CACHE / "bank_kills.jsonl"
 ACCOUNTS: Final = 200
 """All can be asked for at once."""
+
+
+OPENS: Final = 180.0
+"""Seconds that a busy machine may take to start a job."""
 
 
 def job_of(folder: Path, lines: int, queries: int, server: PostgresServer) -> CliJob:
@@ -62,7 +66,8 @@ def run(folder: Path, server: PostgresServer, seconds: float, spacing: float) ->
     killing = Killing(job, spacing)
     try:
         job.start()
-        eventually(paying.pays, "the bank opens", within=60)
+        with explained(job):
+            eventually(paying.pays, "the bank opens", within=OPENS)
         threads = [each.begun() for each in (paying, asking, mirror, killing)]
         ended = time.monotonic() + seconds
         while time.monotonic() < ended and all(thread.is_alive() for thread in threads):

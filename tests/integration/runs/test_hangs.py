@@ -27,7 +27,7 @@ import flamestream as fs
 
 def number(state, n):
     while n == 7:
-        state["seen", n] += 1
+        state["seen", n]
     return n
 
 graph = fs.Graph("hangs")

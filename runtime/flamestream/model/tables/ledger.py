@@ -55,7 +55,7 @@ class Deciding:
     functions: list[Function] = field(default_factory=list)
     rules: dict[str, Rules] = field(default_factory=dict)
     keys: dict[int, Function] = field(default_factory=dict)
-    """By the number of a function: an item -> the rows that it means to touch."""
+    """(an item -> the rows that it means to touch), by the number of a function."""
     keeps: ClassVar = "every row that was ever written, for ever"
 
     @property

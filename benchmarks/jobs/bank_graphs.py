@@ -3,6 +3,7 @@
 | graph | transactions |
 |---|---|
 | `bank` | transfers between two accounts, none of which may be overdrawn (Affetti 2017; YCSB-T's, with other keys) |
+| `bank_mirrored` | the same, with each row that changes as a result: those of a transaction leave together |
 | `reduced` | the same lines through a plain reduce: what a stream without transactions costs |
 | `orders` | orders of 2 to 8 things that are found by reading a basket |
 | `tpcc`, `tpcc_mirrored` | New-Order and Payment after TPC-C; with each row that changes as a result |
@@ -52,19 +53,26 @@ def number_of_aborted(refused: fs.Aborted[Any]) -> int:
     return number
 
 
-bank = fs.Graph("bank")
-accounts = bank.table("accounts", initial=first_balance, check=not_negative)
+def bank_graph(name: str, *, mirrored: bool) -> fs.Graph:
+    graph = fs.Graph(name)
+    accounts = graph.table("accounts", initial=first_balance, check=not_negative)
+
+    def transfer(state: Any, t: Transfer) -> Receipt:
+        state[accounts, t.source] -= t.amount
+        state[accounts, t.target] += t.amount
+        return Receipt(t.id, state[accounts, t.source], state[accounts, t.target])
+
+    moved = graph.source("lines", Transfer).transact(transfer)
+    if mirrored:
+        accounts.changes().sink("balances", key="table")
+    else:
+        moved.committed.sink("done", key="id")
+        moved.aborted.sink("refused", key=number_of_aborted)
+    return graph
 
 
-def transfer(state: Any, t: Transfer) -> Receipt:
-    state[accounts, t.source] -= t.amount
-    state[accounts, t.target] += t.amount
-    return Receipt(t.id, state[accounts, t.source], state[accounts, t.target])
-
-
-_moved = bank.source("lines", Transfer).transact(transfer)
-_moved.committed.sink("done", key="id")
-_moved.aborted.sink("refused", key=number_of_aborted)
+bank = bank_graph("bank", mirrored=False)
+bank_mirrored = bank_graph("bank-mirrored", mirrored=True)
 
 
 def spent(left: int, t: Transfer) -> int:

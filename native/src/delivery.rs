@@ -1,7 +1,7 @@
 //! Deliveries: the mirror of the hot part of `core/dataflow/delivery.py`.
 
 use crate::barrier::{Held, Released};
-use crate::meta::{time_of, Meta};
+use crate::meta::{record_of, time_of, Meta};
 use crate::payload::encoding;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
@@ -137,6 +137,16 @@ impl Queue {
 
     fn __len__(&self) -> usize {
         self.waiting.len()
+    }
+
+    /// The number of results of the next call, of at most so many.
+    fn count(&self, most: usize) -> usize {
+        if self.waiting.len() <= most {
+            return self.waiting.len();
+        }
+        let record = |place: usize| record_of(&self.waiting[place].meta);
+        // what a record leads to stays together (!); one record alone may have more than a call may
+        (1..=most).rev().find(|end| record(*end) != record(end - 1)).unwrap_or(most)
     }
 
     /// Bundles of the first `count` results, each made by `bundle(slot, sequence, t_last, items)`, in order

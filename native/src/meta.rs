@@ -35,17 +35,27 @@ pub fn child(parent: &Meta, index: usize) -> Meta {
     meta
 }
 
+/// How many bytes a component has, by its first.
+fn length(first: u8) -> usize {
+    match first {
+        0..=0x7f => 1,
+        0x80..=0xbf => 2,
+        0xc0..=0xdf => 3,
+        0xe0..=0xef => 4,
+        _ => 5,
+    }
+}
+
+/// The meta of the record that an item descends from.
+pub fn record_of(meta: &[u8]) -> &[u8] {
+    &meta[..8 + length(meta[8])]
+}
+
 /// How many steps a trace has.
 pub fn components(meta: &[u8]) -> usize {
     let (mut count, mut at) = (0, 8);
     while at < meta.len() {
-        at += match meta[at] {
-            0..=0x7f => 1,
-            0x80..=0xbf => 2,
-            0xc0..=0xdf => 3,
-            0xe0..=0xef => 4,
-            _ => 5,
-        };
+        at += length(meta[at]);
         count += 1;
     }
     count
@@ -76,6 +86,9 @@ mod tests {
         let deepest = INDICES.iter().fold(of(7), |meta, index| child(&meta, *index));
         assert_eq!(components(&deepest), INDICES.len());
         assert_eq!(time_of(&deepest), 7);
+        assert!(INDICES
+            .iter()
+            .all(|index| record_of(&child(&child(&of(7), *index), 3)) == &child(&of(7), *index)[..]));
     }
 
     #[test]

@@ -76,12 +76,18 @@ def child(parent: Meta, index: int) -> Meta:
     return Meta(parent + component(index))
 
 
-def first_component(meta: Meta) -> int:
-    """The position in its run of the record that an item descends from."""
+def record_of(meta: Meta) -> Meta:
+    """The meta of the record that an item descends from."""
     first = meta[8]
     length = 1 if first < 0x80 else 2 if first < 0xC0 else 3 if first < 0xE0 else 4 if first < 0xF0 else 5
-    mask = (0x7F, 0x3FFF, 0x1F_FFFF, 0x0FFF_FFFF, 0x07_FFFF_FFFF)[length - 1]
-    return int.from_bytes(meta[8 : 8 + length], "big") & mask
+    return Meta(meta[: 8 + length])
+
+
+def first_component(meta: Meta) -> int:
+    """The position in its run of the record that an item descends from."""
+    place = record_of(meta)[8:]
+    mask = (0x7F, 0x3FFF, 0x1F_FFFF, 0x0FFF_FFFF, 0x07_FFFF_FFFF)[len(place) - 1]
+    return int.from_bytes(place, "big") & mask
 
 
 def time_of_meta(meta: Meta) -> Time:

@@ -36,6 +36,8 @@ class Told:
     """A query with its answer."""
 
     query: Queried
+    asked: int
+    """When it was asked for, in microseconds of virtual time."""
     shown: Time
     """All runs at or below it had results or answers that somebody had seen when it was asked for."""
     answer: Answered
@@ -45,12 +47,15 @@ class Clients:
     """All clients of a run."""
 
     def __init__(
-        self, world: World, plan: Plan, oracle: Oracle, living: Callable[[], list[WorkerNode]]
-    ) -> None:
+        self, world: World, plan: Plan, oracle: Oracle, living: Callable[[], list[WorkerNode]],
+        seen: Callable[[Told], None],
+    ) -> None:  # fmt: skip
+        """`seen` is shown each query when it is answered."""
         self._world, self._plan, self._oracle, self._living = world, plan, oracle, living
+        self._seen = seen
         self._rng = Random(f"{world.seed} clients")
         self._may_be_strict = not not_strict(plan.worker)
-        self._asked: dict[int, tuple[Queried, Time]] = {}
+        self._asked: dict[int, tuple[Queried, int, Time]] = {}
         self._numbers = 0
         self._told: list[Told] = []
         self._shown = START
@@ -68,7 +73,7 @@ class Clients:
         found = self._asked.pop(action.number, None)
         if found is None:
             return
-        query, shown = found
+        query, asked, shown = found
         if isinstance(action, NotAnswered):
             self._world.trace.cover("query.refused")
             refused = query.strict and not self._may_be_strict
@@ -76,7 +81,9 @@ class Clients:
             return
         kind = "strict" if query.strict else "stale"
         self._world.trace.cover(f"query.{kind}{' scan' if query.scan is not None else ''}")
-        self._told.append(Told(query, shown, action))
+        told = Told(query, asked, shown, action)
+        self._told.append(told)
+        self._seen(told)
         self._oracle.advance(action.time)  # a run that enters below is found
         self.saw(Time(action.time - 1))
 
@@ -96,7 +103,7 @@ class Clients:
             matching = Matching(b"", rng.choice([None, None, "a"]))
             scan = Scan(lookups[0].vertex, matching, after, rng.choice([1, 3, 100]))
             query = Queried(self._numbers, [], strict, at_least, scan)
-        self._asked[query.number] = query, self._shown
+        self._asked[query.number] = query, self._world.now, self._shown
         node = rng.choice(nodes)
         node.post(query)
         if rng.random() < 0.1:

@@ -28,7 +28,7 @@ from flamestream.model.payloads.codec import encode_many
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.changes.hand_overs import HandedOverCluster
 from flamestream.simulation.changes.restarts import RestartedCluster
-from flamestream.simulation.clients import Clients
+from flamestream.simulation.clients import Clients, Told
 from flamestream.simulation.cluster import Cluster
 from flamestream.simulation.drift import DriftWatch
 from flamestream.simulation.faults import Fault, drawn_faults
@@ -85,11 +85,13 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """A model of latency: the cost of passes, and who looks at when results come."""
+    """A model of latency: the cost of passes, and who looks at when results and answers come."""
 
     charge: Charge
     taken: Callable[[int, SinkName, a.Bundle], None] = lambda now, sink, bundle: None
     """Is shown each bundle that a consumer takes, with the microseconds of virtual time."""
+    told: Callable[[int, Told], None] = lambda now, told: None
+    """Is shown each query that is answered, with the same."""
 
 
 def simulate(
@@ -135,7 +137,7 @@ class _Run:
             self.invariants.graph_of = lambda code: plan.job.of_version(version_of(code)).graph
         if plan.job.drift is not None:
             self.invariants.drift = DriftWatch(self.world, plan.job.drift)
-        self.clients = Clients(self.world, plan, oracle, self._living)
+        self.clients = Clients(self.world, plan, oracle, self._living, self._query_answered)
         self._wire()
         self.cluster = _cluster_of(plan)(self.world, plan, self.outside, self._make_worker)
 
@@ -265,6 +267,10 @@ class _Run:
         self.clients.saw(time_of_meta(Meta(bundle.t_last)))
         if self._timing is not None:
             self._timing.taken(self.world.now, sink, bundle)
+
+    def _query_answered(self, told: Told) -> None:
+        if self._timing is not None:
+            self._timing.told(self.world.now, told)
 
     def _make_worker(self, me: WorkerId, version: int, ended: Callable[[WorkerNode], None]) -> WorkerNode:
         plan = self.plan.worker_of(version)

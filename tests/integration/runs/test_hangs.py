@@ -22,12 +22,24 @@ def number(n):
 graph = fs.Graph("hangs")
 graph.source("numbers").map(number).sink("out")
 """
+TRANSACTS = """
+import flamestream as fs
+
+def number(state, n):
+    while n == 7:
+        state["seen", n]
+    return n
+
+graph = fs.Graph("hangs")
+graph.table("seen", initial=int)
+graph.source("numbers").transact(number).committed.sink("out")
+"""
 FAILURES = 2
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Iterator[LocalJob]:
-    made = LocalJob(tmp_path, HANGS, {"generator": {"count": 10, "rate": 1000}})
+@pytest.fixture(params=[HANGS, TRANSACTS], ids=["a map", "a transaction"])
+def job(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[LocalJob]:
+    made = LocalJob(tmp_path, request.param, {"generator": {"count": 10, "rate": 1000}})
     made.settings = replace(made.settings, workers=1, failures=FAILURES, heartbeat_us=300_000, grace_us=0)
     yield made
     made.close()

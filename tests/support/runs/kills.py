@@ -217,3 +217,18 @@ class Killer:
     def _taken_over(self, attempt: int) -> bool:
         status = self.job.status()
         return status is not None and status.attempt > attempt and status.phase == "running"
+
+
+def kill_a_worker_after_more_output(job: CliJob, *, reads: bool) -> None:
+    """The one that reads the source, or the other."""
+    job.running()
+    there = job.output_bytes()
+
+    def one() -> int:
+        status = job.status()
+        read = {worker.worker: worker.items_in > 0 for worker in status.workers} if status is not None else {}
+        names = [name for name in read if read[name] is reads] if any(read.values()) else []
+        found = job.run_folder.worker(names[0]) if names and job.output_bytes() > there + 10_000 else None
+        return found.pid if found is not None and found.alive else 0
+
+    kill(eventually(one, "more output, and whom to kill"))

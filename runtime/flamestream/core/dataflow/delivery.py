@@ -7,7 +7,8 @@ consumer keeps the newest. After a recovery the slot drops what is at or below i
 compares what it computes again with the last bundle: a difference means that the graph is not deterministic.
 
 Keeps: per slot, sequences without gap, released order, nothing twice (invariant 2); a call is resent byte for
-byte, never cut anew (!). Does not: talk to consumers (connectors). Source: delivery, consistency and
+byte, never cut anew (!); all that a record leads to at one worker is in one call, unless that is more than a call may
+have. Does not: talk to consumers (connectors). Source: delivery, consistency and
 determinism: section on the drifting state model; bundles over slots are ours.
 """
 
@@ -23,7 +24,7 @@ from flamestream.core.protocol.snapshot import SlotOutput
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot
-from flamestream.model.meta import LEAST, Meta, floor, time_of_meta
+from flamestream.model.meta import LEAST, Meta, floor, record_of, time_of_meta
 from flamestream.model.time import END, Time
 
 
@@ -117,7 +118,7 @@ class Delivery:
             return None
         self._in_flight = self._queue[0][0]
         self.number += 1
-        return self._cut_bundles(min(len(self._queue), self._most))
+        return self._cut_bundles(self._count())
 
     def acknowledged(self, number: int) -> None:
         """The call numbered `number` is durable at the consumer."""
@@ -141,6 +142,15 @@ class Delivery:
     def waiting(self) -> int:
         """Items released and not acknowledged yet, those in flight apart."""
         return len(self._queue)
+
+    def _count(self) -> int:
+        """The number of results of the next call."""
+        queue, most = self._queue, self._most
+        if len(queue) <= most:
+            return len(queue)
+        # what a record leads to stays together (!): the rows that a transaction has changed are seen at once
+        ends = (end for end in range(most, 0, -1) if record_of(queue[end][0]) != record_of(queue[end - 1][0]))
+        return next(ends, most)  # one record alone has more than a call may
 
     def _cut_bundles(self, count: int) -> tuple[Bundle, ...]:
         items: dict[Slot, list[tuple[bytes, Any]]] = {}

@@ -258,11 +258,11 @@ class NativeDelivery:
 
     def next_call(self) -> tuple[Bundle, ...] | None:
         """The bundles of the next call; None while one is in flight or nothing waits."""
-        if self._in_flight is not None or not (waiting := len(self._queue)):
+        if self._in_flight is not None or not len(self._queue):
             return None
         self._in_flight = Time(self._queue.first())
         self.number += 1
-        count = min(waiting, self._most)
+        count = self._queue.count(self._most)
         self.delivered += count
         return self._queue.cut(count, Bundle)  # type: ignore[no-any-return]
 

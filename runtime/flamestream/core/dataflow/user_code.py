@@ -23,8 +23,9 @@ from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.slot import INT32_MAX, INT32_MIN
 from flamestream.model.tables import transaction
+from flamestream.model.tables.index import indexing, no_keys
 from flamestream.model.tables.ledger import Deciding
-from flamestream.model.tables.transaction import Decision, Read, Write
+from flamestream.model.tables.transaction import Decision, Read, Rules, Write
 from flamestream.model.vertex import Function, Vertex, name_of
 
 check, checked_size = codec.check, codec.checked_size
@@ -161,7 +162,7 @@ def decided(vertex: Vertex, debug: bool) -> Decide:
     """The step of the REDUCE that decides transactions (model/tables/ledger.py), without its fold: the same result."""
     deciding = vertex.combine
     assert isinstance(deciding, Deciding)
-    decide = observed(deciding.decide_as_named if debug else deciding.decide, debug)
+    decide = (DecidingTwice.of(deciding) if debug else deciding).decide
 
     def call(read: Read, item: Any) -> tuple[Any, Sequence[Write[Any, Any]]]:
         return _concluded(deciding, partial(decide, read, item), item)
@@ -237,6 +238,8 @@ def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = as_
     it returns."""
     if not debug:
         return function
+    if isinstance(function, Deciding):
+        return DecidingTwice.of(function)
 
     def twice(*arguments: Any) -> Any:
         before = [_encoded(argument) for argument in arguments]
@@ -251,7 +254,48 @@ def observed(function: Function, debug: bool, settle: Callable[[Any], Any] = as_
             raise UserError(f"{name_of(function)} gave two results for one input: {cause}")
         return results[0]
 
+    twice.written = name_of(function)  # type: ignore[attr-defined]
     return twice
+
+
+@dataclass(eq=False, slots=True)
+class DecidingTwice(Deciding):
+    """Decides each transaction twice, for debug mode: the one of the user's functions that gave two results is named,
+    be it the transaction's, a table's or an index's."""
+
+    @classmethod
+    def of(cls, deciding: Deciding) -> "DecidingTwice":
+        """Decides as that one does."""
+        rules = {name: _rules_observed(each) for name, each in deciding.rules.items()}
+        keys = {number: _observed_key(each) for number, each in deciding.keys.items()}
+        return cls([indexing(each, _observed_key) for each in deciding.functions], rules, keys)
+
+    def decide(self, read: Read, item: Any) -> Decision:
+        """The decision of a transaction. Raises Raised, which blames its function, for another one the second time, and
+        for one that touches a row that it does not name, if it names some."""
+        function, keys = self.functions[item.number], self.keys.get(item.number)
+
+        # the whole of it: a second run on the rows of the first would read what that has set
+        def decision(given: Any) -> Decision:
+            return transaction.decide(function, given, read, self.rules, keys)
+
+        decision.written = name_of(function)  # type: ignore[attr-defined]
+        try:
+            return observed(decision, True)(item.item)  # type: ignore[no-any-return]
+        except UserError as error:
+            raised = Raised(function, error)
+            raised.given = item.item
+            raise raised from error
+
+
+def _rules_observed(rules: Rules) -> Rules:
+    # an index is known by its `initial`
+    initial = rules.initial if rules.initial is no_keys else observed(rules.initial, True)
+    return Rules(initial, None if rules.check is None else observed(rules.check, True))
+
+
+def _observed_key(key: Function) -> Function:
+    return observed(key, True)
 
 
 def _encoded(value: Any) -> bytes | None:

@@ -9,7 +9,7 @@ Keeps: a row that was written once is in the index under what its value has, and
 that nobody has changed since the index is there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +73,14 @@ class IndexingState:
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._state)
+
+
+def indexing(function: Function, watched: Callable[[Function], Function]) -> Function:
+    """The same function of a transaction; what its indexes are of is as `watched` gives it."""
+    if not isinstance(function, Indexed):
+        return function
+    its = {table: [(name, watched(of)) for name, of in each] for table, each in function.indexes.items()}
+    return Indexed(function.function, its)
 
 
 def no_keys() -> Set[Any]:

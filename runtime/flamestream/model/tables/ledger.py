@@ -72,12 +72,6 @@ class Deciding:
         """The decision of a transaction."""
         return decide(self.functions[item.number], item.item, read, self.rules)
 
-    def decide_as_named(self, read: Read, item: Side) -> Decision:
-        """The decision of a transaction in debug mode, where it may touch no rows but those that it means to, and
-        indexes."""
-        keys = self.keys.get(item.number)
-        return decide(self.functions[item.number], item.item, read, self.rules, keys)
-
     def __call__(self, before: Rows, item: Side) -> Rows:
         decision, rows = self.decide(before.rows.get, item), before.rows
         for write in decision.writes:

@@ -8,9 +8,8 @@ import pytest
 
 from flamestream.job.exit_codes import ExitCode
 from flamestream.reference import ERRORS
-from support.eventually import eventually
-from support.processes import kill
-from support.runs.cli_job import CliJob, canonical
+from support.runs.cli_job import canonical
+from support.runs.kills import kill_a_worker_after_more_output
 from support.runs.numbers_job import Make, check, numbers, reference, snapshots, written
 
 RUN = 64
@@ -82,21 +81,6 @@ def test_what_a_function_raises_is_dead_lettered_the_same_whoever_dies(make: Mak
     assert canonical(job.delivered("bad")) == wanted[ERRORS]
     audit = job.audit()
     assert audit["clean"], audit
-
-
-def kill_a_worker_after_more_output(job: CliJob, *, reads: bool) -> None:
-    """The one that reads the source, or the other."""
-    job.running()
-    there = job.output_bytes()
-
-    def one() -> int:
-        status = job.status()
-        read = {worker.worker: worker.items_in > 0 for worker in status.workers} if status is not None else {}
-        names = [name for name in read if read[name] is reads] if any(read.values()) else []
-        found = job.run_folder.worker(names[0]) if names and job.output_bytes() > there + 10_000 else None
-        return found.pid if found is not None and found.alive else 0
-
-    kill(eventually(one, "more output, and whom to kill"))
 
 
 def test_a_payload_that_cannot_be_encoded_names_the_function_the_type_and_the_way_out(

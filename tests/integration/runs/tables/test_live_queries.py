@@ -4,10 +4,12 @@ import json
 import os
 import shutil
 import signal
+import socket
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -284,10 +286,25 @@ def test_no_sum_of_a_strict_answer_is_torn_or_old_while_workers_die(scratch: Scr
                 os.kill(pids[victim % len(pids)], signal.SIGKILL)
                 while asked < 50 or len(bank.workers()) < 3:
                     assert sum(accounts.get_many(NAMES).values()) == 100 * len(NAMES)
+                    # a page that was begun before a recovery is no half of one
+                    assert sum(balance for _, balance in accounts.scan(limit=100).rows) == 100 * len(NAMES)
                     asked += 1
     finally:
         over.set()
         writer.join()
+
+
+def test_who_never_reads_an_answer_holds_nobody_up(bank: Bank) -> None:
+    head = f"GET /v1/jobs/job/tables/accounts?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", bank.port)) as silent, bank.client() as job:
+        silent.settimeout(0.5)
+        with suppress(TimeoutError):
+            while True:
+                silent.sendall(head.encode() * 1000)
+        for balance in range(1, 20):
+            time = int(bank.post(f"+n{balance}")["time"])
+            assert job.table("accounts").get("n", at="stale", at_least=time) == balance
+        assert job.table("accounts").get("n") == 19
 
 
 def test_only_what_the_manifest_lists_may_be_asked_for(scratch: Scratch) -> None:

@@ -1,14 +1,19 @@
 """Barrier and delivery: final results leave once, in order, as bundles that never change."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from flamestream.core.dataflow.barrier import Barrier, Result
 from flamestream.core.dataflow.delivery import Delivery
+from flamestream.core.dataflow.native import NativeDelivery
 from flamestream.core.protocol.events import LastBundle
 from flamestream.model import payload as codec
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SequenceNumber, SinkName, Slot
-from flamestream.model.meta import Meta, meta_of
+from flamestream.model.kernel import kernel
+from flamestream.model.meta import Meta, child, meta_of
 from flamestream.model.time import END, START, Time
 
 SINK = SinkName("out")
@@ -29,6 +34,24 @@ def _open(
 def _last(sequence: int, *results: Result) -> LastBundle:
     items = [(meta, payload) for meta, _, payload in results]
     return LastBundle(SequenceNumber(sequence), items[-1][0], codec.encode_items(items))
+
+
+def _native(most: int) -> Any:
+    if kernel is None:
+        pytest.skip("this installation has no native kernel: there was no Rust compiler")
+    return NativeDelivery(kernel, SINK, START, most)
+
+
+def put(delivery: Any, results: list[Result]) -> None:
+    """Release these into it."""
+    if isinstance(delivery, Delivery):
+        delivery.put(results)
+        return
+    assert kernel is not None
+    barrier = kernel.Barrier()
+    for meta, slot, payload in results:
+        barrier.hold(meta, slot, payload)
+    delivery.put(barrier.release(END))
 
 
 def test_a_barrier_releases_what_is_below_minimal_time_in_order() -> None:
@@ -69,6 +92,25 @@ def test_one_call_is_in_flight_and_the_next_takes_all_that_waits() -> None:
         (0, 2, _result(2)[0]),
         (1, 1, _result(3)[0]),
     ]
+
+
+def _of_record(time: int, record: int, number: int) -> Result:
+    """The `number`-th result of a record, in a slot of its own."""
+    return child(meta_of(Time(time), record), number), Slot(number), f"v{time}.{record}.{number}"
+
+
+@pytest.mark.parametrize("make", [_open, _native])
+def test_what_a_record_leads_to_is_in_one_call_unless_it_is_more_than_a_call_may_have(
+    make: Callable[..., Any],
+) -> None:
+    records = [(1, 0), (1, 200), (2, 0)]
+    delivery, calls = make(most=5), list[int]()
+    put(delivery, [_of_record(*record, number) for record in records for number in range(3)])
+    put(delivery, [_of_record(3, 0, number) for number in range(7)])
+    while (call := delivery.next_call()) is not None:
+        calls.append(sum(len(codec.decode_items(bundle.items)) for bundle in call))
+        delivery.acknowledged(delivery.number)
+    assert calls == [3, 3, 3, 5, 2]
 
 
 def test_settled_is_the_oldest_time_that_a_consumer_may_lack() -> None:

@@ -1,6 +1,7 @@
 """A transaction changes all of its rows or none, and sees what those before it left."""
 
 from collections.abc import Callable
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -8,8 +9,11 @@ import pytest
 from hypothesis import strategies as st
 
 import flamestream as fs
+from flamestream.core.dataflow.twice import twice
 from flamestream.model.errors import GraphError, UserError
+from flamestream.model.tables.ledger import Table
 from flamestream.model.tables.transaction import MOST_KEYS, Decision, Rules, decide
+from flamestream.model.vertex import name_of
 from flamestream.testing import check, outputs
 
 Transfer = tuple[str, str, int]
@@ -63,6 +67,55 @@ def test_a_function_that_raises_is_an_error_item_that_names_it_and_changes_nothi
     assert found["moved"] == [1]
     (error,) = found["errors"]
     assert (error.error, "raises" in error.function) == ("ZeroDivisionError", True)
+
+
+_clock = count()
+
+
+def _reads_a_clock(state: Any, item: Transfer) -> Transfer:
+    state["accounts", item[0]] = next(_clock)
+    return item
+
+
+def _gives_a_clock(*given: Any) -> Any:
+    return next(_clock)
+
+
+def _at_random(key: str, balance: int) -> bool:
+    return bool(next(_clock) % 2)
+
+
+@pytest.mark.parametrize(
+    ("graph", "blamed"),
+    [
+        (lambda: bank(_reads_a_clock), _reads_a_clock),  # the same outcome each time, of other writes
+        (lambda: bank(_gives_a_clock), _gives_a_clock),
+        (lambda: bank(check=_at_random), _at_random),
+        (lambda: bank(initial=_gives_a_clock, check=None), _gives_a_clock),
+        (lambda: indexed(_gives_a_clock), _gives_a_clock),
+    ],
+)
+def test_run_twice_whose_function_depends_on_more_than_its_input_is_named(
+    graph: Callable[[], fs.Graph], blamed: Callable[..., Any]
+) -> None:
+    (error,) = outputs(twice(graph()), ("transfers", ("a", "b", 1)))["errors"]
+    assert (error.function, error.payload) == (name_of(blamed), "('a', 'b', 1)")
+    assert f"{name_of(blamed)} gave two results for one input" in error.message
+
+
+def test_run_twice_a_bank_is_what_it_is() -> None:
+    lines = [("deposits", ("a", 5)), *(("transfers", ("a", "b", 3)),) * 2]
+    for graph in (bank(), indexed(lambda balance: balance % 2)):
+        assert outputs(twice(graph), *lines) == outputs(graph, *lines)
+
+
+def indexed(key: Callable[[int], Any]) -> fs.Graph:
+    """With an index over balances."""
+    graph = bank()
+    assert graph.ledger is not None
+    accounts: Table[str, int] = Table(graph.ledger, "accounts")
+    accounts.index("by_balance", key=key)
+    return graph
 
 
 def test_a_check_that_raises_is_an_error_item_that_names_it() -> None:

@@ -1,0 +1,1 @@
+"""A bank whose sum never changes, whoever is killed."""

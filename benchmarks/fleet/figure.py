@@ -60,16 +60,24 @@ class Cost:
     """A process's CPU time and memory, by /proc."""
 
     def __init__(self, pid: int) -> None:
-        self._folder = Path(f"/proc/{pid}")
+        self._folder, self._pid = Path(f"/proc/{pid}"), pid
 
     def cpu(self) -> float:
         """Seconds, of all its threads."""
-        fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return _seconds(self._folder)
+
+    def main(self) -> float:
+        """Seconds of its first thread alone: watches, reconcilers and requests to the API server are there."""
+        return _seconds(self._folder / "task" / str(self._pid))
 
     def resident(self) -> float:
         """Megabytes."""
         return int((self._folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _seconds(folder: Path) -> float:
+    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class FalseWorkers:
@@ -238,7 +246,7 @@ class Fleet:
     async def _accepted(self, api: LightkubeApi, cost: Cost, requests: Requests) -> dict[str, Any]:
         jobs = [self._places.job(number, self._options.interval) for number in range(self._options.jobs)]
         requests.since()
-        cpu, began = cost.cpu(), time.monotonic()
+        cpu, main, began = cost.cpu(), cost.main(), time.monotonic()
 
         async def create(some: list[Any]) -> None:
             for job in some:
@@ -247,13 +255,14 @@ class Fleet:
 
         await asyncio.gather(*(create(jobs[first::AT_ONCE]) for first in range(AT_ONCE)))
         await _until(lambda: len(self._running) == len(jobs), "all jobs run", self._options.deadline)
-        seconds, cpu = max(self._running.values()) - began, cost.cpu() - cpu
+        seconds, cpu, main = max(self._running.values()) - began, cost.cpu() - cpu, cost.main() - main
         took = [self._running[name] - self._created[name] for name in self._created]
         asked = requests.since()
         return {
             "jobs": len(jobs),
             "jobs_a_minute": round(len(jobs) / seconds * 60, 1),
             "cpu_ms_a_job": round(cpu / len(jobs) * 1e3, 1),
+            "main_cpu_ms_a_job": round(main / len(jobs) * 1e3, 1),
             "running_s": {"p50": round(percentile(took, 50), 2), "p99": round(percentile(took, 99), 2)},
             "requests_to_run": round(sum(asked.values()) / len(jobs), 1),
             "requests_to_run_by_kind": _shown(asked, len(jobs)),
@@ -263,7 +272,7 @@ class Fleet:
     async def _quiet(self, cost: Cost, requests: Requests, workers: FalseWorkers) -> dict[str, Any]:
         """Nothing happens but epochs."""
         requests.since()
-        cpu, began, committed = cost.cpu(), time.monotonic(), workers.committed
+        cpu, main, began, committed = cost.cpu(), cost.main(), time.monotonic(), workers.committed
         await asyncio.sleep(self._options.seconds)
         seconds = time.monotonic() - began
         asked, hours = requests.since(), seconds / 3600
@@ -272,6 +281,7 @@ class Fleet:
             "interval": self._options.interval,
             "epochs_a_second": round((workers.committed - committed) / seconds, 1),
             "cores": round((cost.cpu() - cpu) / seconds, 3),
+            "main_cores": round((cost.main() - main) / seconds, 3),
             "requests_an_hour": round(sum(asked.values()) / self._options.jobs / hours, 1),
             "requests_by_kind": _shown(asked, self._options.jobs * hours),
         }

@@ -8,7 +8,6 @@ on a connection that turns out to be closed). Does not: stream, or upgrade a con
 own transport).
 """
 
-import asyncio
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -41,7 +40,9 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
                 timeout=_timeout(request.extensions.get("timeout") or {}), allow_redirects=False,
             ) as answer:  # fmt: skip
                 content = await answer.read()
-                return httpx2.Response(answer.status, headers=answer.raw_headers, content=content, request=request)
+                return httpx2.Response(
+                    answer.status, headers=answer.raw_headers, content=content, request=request
+                )
 
     async def aclose(self) -> None:
         """End its connections."""
@@ -67,7 +68,7 @@ def _as_httpx(request: httpx2.Request) -> Iterator[None]:
         timed_out = isinstance(error, aiohttp.ConnectionTimeoutError)
         kind = httpx2.ConnectTimeout if timed_out else httpx2.ConnectError
         raise kind(str(error), request=request) from error
-    except asyncio.TimeoutError as error:
+    except TimeoutError as error:
         raise httpx2.ReadTimeout(str(error), request=request) from error
     except aiohttp.ClientOSError as error:
         raise httpx2.ReadError(str(error), request=request) from error

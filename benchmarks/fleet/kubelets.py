@@ -39,7 +39,7 @@ class Kubelets:
     async def run(self) -> None:
         """Watch the pods of all jobs."""
         pods: Any = self._client.watch(
-            Pod, namespace=self._namespace, labels={JOB: None}, on_error=on_error_retry  # type: ignore[dict-item]
+            Pod, namespace=self._namespace, labels={JOB: None}, on_error=on_error_retry
         )  # fmt: skip
         async with asyncio.TaskGroup() as tasks:
             async for event, pod in pods:
@@ -74,15 +74,15 @@ class Kubelets:
     async def _drive(self, driver: Any) -> None:
         meta = driver.metadata
         volumes = {volume.name: volume for volume in driver.spec.volumes}
-        secret = await self._client.get(Secret, volumes["secret"].secret.secretName)
+        secret: Any = await self._client.get(Secret, volumes["secret"].secret.secretName)
         self._tokens[meta.uid] = base64.b64decode(secret.data["token"]).decode()
-        files = (await self._client.get(ConfigMap, volumes["config"].configMap.name)).data
+        config: Any = await self._client.get(ConfigMap, volumes["config"].configMap.name)
+        files = config.data
         told = json.loads(next(text for name, text in files.items() if name.startswith("driver-")))
         template = json.loads(files["executor.json"])
         for number in range(told["tasks"]):
-            await self._client.create(
-                Pod.from_dict(_executor(template, meta, f"{told['podNamePrefix']}-exec-{number + 1}", told))
-            )
+            executor: Any = _executor(template, meta, f"{told['podNamePrefix']}-exec-{number + 1}", told)
+            await self._client.create(executor)
 
     async def _say(self, pod: Any, status: dict[str, Any]) -> None:
         try:
@@ -104,7 +104,7 @@ def _conditions(pod: Any) -> dict[str, Any]:
     return {"conditions": [*known, {"type": "Ready", "status": "True"}]}
 
 
-def _executor(template: dict[str, Any], driver: Any, name: str, told: dict[str, Any]) -> dict[str, Any]:
+def _executor(template: dict[str, Any], driver: Any, name: str, told: dict[str, Any]) -> Pod:
     """As Spark makes it."""
     container = {**template["spec"]["containers"][0], "image": told["image"], "args": ["executor"]}
     owner = {"apiVersion": "v1", "kind": "Pod", "name": driver.name, "uid": driver.uid, "controller": True}
@@ -115,4 +115,4 @@ def _executor(template: dict[str, Any], driver: Any, name: str, told: dict[str, 
         "ownerReferences": [owner],
     }
     spec = {**template["spec"], "containers": [container]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+    return Pod.from_dict({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})  # type: ignore[return-value]

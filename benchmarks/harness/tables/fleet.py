@@ -20,7 +20,8 @@ def fleet_table(rows: list[Row]) -> str:
 def _line(row: Row) -> list[str]:
     decision = row["decision_ms"]
     return [
-        f"{row['jobs']:,}", f"{row['jobs_a_minute']:.0f}", f"{row['cpu_ms_a_job']:.0f}", f"{max(row['resident_mb']):.0f}",
+        f"{row['jobs']:,}", f"{row['jobs_a_minute']:.0f}",
+        f"{row['cpu_ms_a_job']:.0f}", f"{max(row['resident_mb']):.0f}",
         f"{decision['p50']:.0f} / {decision['p99']:.0f}" if decision else "-",
         f"{row['epochs_a_second']:.0f}", f"{row['cores']:.2f}",
         f"{row['requests_to_run']:.0f}; {row['requests_an_hour']:.0f}", f"{row['load']:.1f}",

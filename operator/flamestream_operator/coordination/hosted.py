@@ -264,8 +264,10 @@ class Hosted:
     def _made(self, job: JobToCoordinate, hello: Hello) -> CoordinatorHost:
         host = CoordinatorHost(
             job.settings_with(hello), self.job.token, self._reactor, self._records, self._store,
-            self._server, changed=self._look, due=lambda: self._due(self), threads=self._threads,
+            self._server, changed=self._look, threads=self._threads,
         )  # fmt: skip
+        host.due = lambda: self._due(self)
+        host.due()
         # A savepoint may be under way since before this coordinator.
         if self._held:
             host.hold_deletions(True)

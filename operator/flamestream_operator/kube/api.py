@@ -82,7 +82,7 @@ class LightkubeApi:
         assert one is not None and one.user is not None, "an API server that lets nobody in"
         trusted = verify_cluster(one.cluster, one.user, one.abs_file, trust_env=False)
         # No proxy of the environment between: tokens and Secrets go to the API server alone.
-        common = {"timeout": httpx2.Timeout(TIMEOUT), "field_manager": MANAGER, "trust_env": False}
+        common: Any = {"timeout": httpx2.Timeout(TIMEOUT), "field_manager": MANAGER, "trust_env": False}
         self._client: Any = AsyncClient(config=one, transport=AiohttpTransport(trusted), **common)
         self._streams: Any = AsyncClient(config=one, **common)
         """For what does not come whole: logs, commands in pods."""

@@ -14,7 +14,7 @@ from flamestream.model.backoff import Backoff
 from flamestream_operator import metrics
 
 K = TypeVar("K", bound=Hashable)
-WIDTH: Final = 16
+WIDTH: Final = 8
 """Objects in work at once: a launch waits for thirty answers of the API server, one after the other."""
 AGAIN: Final = Backoff(0.5, 60.0)
 

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 import aiohttp
 import httpx2
+from yarl import URL
 
 MOST_CONNECTIONS = 32
 
@@ -36,7 +37,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
         headers = [(name, value) for name, value in request.headers.items() if name not in _CLIENTS_OWN]
         with _as_httpx(request):
             async with self._session.request(
-                request.method, str(request.url), headers=headers, data=body or None,
+                request.method, URL(str(request.url), encoded=True), headers=headers, data=body or None,
                 timeout=_timeout(request.extensions.get("timeout") or {}), allow_redirects=False,
             ) as answer:  # fmt: skip
                 content = await answer.read()

@@ -46,16 +46,17 @@ class CoordinatorHost:
 
     def __init__(
         self, settings: co.Settings, token: str, reactor: Reactor, records: JobRecords, store: ObjectStore,
-        server: ControlServer, *, changed: Callable[[], None], due: Callable[[], None] = lambda: None,
+        server: ControlServer, *, changed: Callable[[], None],
         threads: tuple[Background, Background] | None = None,
     ) -> None:  # fmt: skip
-        """`changed`: what `look` would say is different. `due`: the next `turn` will do something. `threads`
-        are for the job record, and for the store."""
-        self._settings, self._reactor, self._changed, self._due = settings, reactor, changed, due
+        """`changed`: what `look` would say is different. `threads` are for the job record, and for the
+        store."""
+        self._settings, self._reactor, self._changed = settings, reactor, changed
         self._records, self._store = records, store
         self._coordinator = Coordinator(settings, token, secrets.token_hex(8))
-        self._inbox: list[co.Event] = []
-        self._post(co.Woken())  # the first step asks for the job record
+        self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
+        self.due: Callable[[], None] = lambda: None
+        """Called when the next turn has got something to do; not of the first."""
         for_records, for_store = threads or (reactor, reactor)
         # no `again`: an error is an answer, and what follows is the core's to decide
         self._for_records, self._for_store = Queue(for_records), Queue(for_store)
@@ -109,7 +110,7 @@ class CoordinatorHost:
     def _post(self, event: co.Event) -> None:
         """Have the next turn hear it."""
         if not self._inbox:
-            self._due()
+            self.due()
         self._inbox.append(event)
 
     @property

@@ -8,10 +8,11 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
+import httpx2
 import yaml
 from lightkube import Client, KubeConfig
 from lightkube.models.meta_v1 import ObjectMeta
@@ -120,7 +121,8 @@ class Places:
 
     def close(self) -> None:
         """End all that was started."""
-        self._stack.close()
+        with suppress(httpx2.HTTPError):  # the namespace, which goes with its API server anyway
+            self._stack.close()
 
     def _thing(self, kind: str, name: str, **content: Any) -> dict[str, Any]:
         version = "flamestream.dev/v1alpha1" if kind.startswith("FlameStream") else "v1"

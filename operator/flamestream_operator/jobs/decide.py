@@ -5,7 +5,7 @@ from what is seen, the only action is to write it, as a compare-and-set. Its eff
 from the status as the API server has it. So an operator that dies between any two writes, or works on an old
 copy, does nothing that is not announced, and its successor sees what was.
 
-Only what decides something counts as a transition; figures alone are written at most once in two minutes.
+Only what decides something counts as a transition; figures alone are written at most once in three minutes.
 
 Keeps: pure, so the same look gives the same status; idempotent; bounded number of actions. Does not: do
 anything (jobs/reconciler.py).
@@ -39,7 +39,7 @@ SOON = 1.0
 """Seconds until the next look while something is under way that nobody reports."""
 STANDING = (do.Coordinate, do.Upgrade, do.Reach)
 """Said at each look at a job that runs; who carries them out knows what is new."""
-FIGURES_EVERY = 120.0
+FIGURES_EVERY = 180.0
 """Seconds between two writes that only bring figures up to date."""
 
 

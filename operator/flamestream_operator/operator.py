@@ -254,8 +254,8 @@ def _heed(stop: asyncio.Event) -> None:
 
 
 def _collect_rarely() -> None:
-    """What is here by now stays, and cycles are rare: a search for them through all that is known of a thousand jobs
-    would hold every loop up."""
+    """Have cycles searched for rarely, and never in what is here by now: a search through all that is known of a
+    thousand jobs would hold every loop up."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)

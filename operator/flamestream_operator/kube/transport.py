@@ -20,7 +20,7 @@ MOST_CONNECTIONS = 32
 
 
 class AiohttpTransport(httpx2.AsyncBaseTransport):
-    """`httpx2.AsyncBaseTransport`; its session begins with the first request, in the loop of that."""
+    """A transport of httpx2; its session begins with the first request, in the loop of that."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         self._context = context

@@ -239,9 +239,7 @@ class CoordinatorHost:
             if isinstance(result, FlameStreamError):
                 self._post(co.IndexFailed(action.name, str(result)))
             else:
-                self._answered(
-                    result, lambda written: self._post(co.IndexWritten(action.name, written))
-                )
+                self._answered(result, lambda written: self._post(co.IndexWritten(action.name, written)))
 
         self._for_store.run(lambda: write_index(self._store, action.name, action.index), done)
 

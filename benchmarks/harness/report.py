@@ -36,6 +36,7 @@ from harness.tables.balance import balance_table
 from harness.tables.bank import bank_table
 from harness.tables.calls import calls_table
 from harness.tables.first_touch import first_touch_table
+from harness.tables.fleet import fleet_table
 from harness.tables.guarantees import guarantees_table
 from harness.tables.histories import histories_table
 from harness.tables.productions import productions_table
@@ -239,7 +240,7 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "operations" / "performance.md": {
-        "cluster_upgrades": cluster_upgrades_table, "flink_upgrades": flink_upgrades_table,
+        "cluster_upgrades": cluster_upgrades_table, "flink_upgrades": flink_upgrades_table, "fleet": fleet_table,
     },
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
     DOCS / "reference" / "histories.md": {"histories": histories_table},

@@ -7,6 +7,7 @@ Keeps: nothing is written and no coordinator runs before the Lease. Does not: de
 """
 
 import asyncio
+import gc
 import importlib
 import logging
 import signal
@@ -252,10 +253,19 @@ def _heed(stop: asyncio.Event) -> None:
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
 
 
+def _collect_rarely() -> None:
+    """Have cycles searched for rarely, and never in what is here by now: a search through all that is known of a
+    thousand jobs would hold every loop up."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+
+
 def main() -> int:
     """The process."""
     logs.begin()
     env = read_environment()
+    _collect_rarely()
 
     def make_hosting(changed: Callable[[str], None]) -> Hosting:
         return Coordinators(

@@ -20,7 +20,7 @@ MOST_SOURCES: Final = 16
 
 
 class EpochStatus(Part, frozen=True):
-    """The committed epoch as this status was written: with a change of something else, or two minutes after
+    """The committed epoch as this status was written: with a change of something else, or three minutes after
     the last time."""
 
     number: int

@@ -68,6 +68,8 @@ class Coordinators:
             Threads(STORE_THREADS, self._reactor.soon),
         )
         self._hosted: dict[str, Hosted] = {}
+        self._due: dict[Hosted, None] = {}
+        """Those whose turn does something: of a thousand jobs few, each time."""
         self._turned = time.monotonic()
         self._reactor.soon(self._beat)
         # while workers dial
@@ -203,8 +205,11 @@ class Coordinators:
                     raise
 
     def _turn(self) -> None:
-        for hosted in list(self._hosted.values()):  # a turn may end a job
-            hosted.turn()
+        for hosted in list(self._due):
+            del self._due[hosted]  # before: what comes meanwhile is for the next turn
+            # One that was stopped, or has a successor here, decides nothing more (!).
+            if self._hosted.get(hosted.job.job) is hosted:
+                hosted.turn()
 
     def _beat(self) -> None:
         self._turned = time.monotonic()
@@ -221,8 +226,9 @@ class Coordinators:
         # before a recovery needs it
         self._for_stores.background(store.warm, _warning("store cannot be opened yet", job=job.job))
         self._hosted[job.job] = Hosted(
-            job, self._reactor, self._listener, records, store, threads, self._changed
-        )
+            job, self._reactor, self._listener, records, store, threads, self._changed,
+            lambda hosted: self._due.update({hosted: None}),
+        )  # fmt: skip
         self._changed(job.job)
 
     def _stop(self, job: str) -> None:

@@ -15,6 +15,7 @@ from flamestream.core.protocol.messages import Hello, Stop, ToCoordinator
 from flamestream.job.status import JobStatus
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine.process_shell import last_lines
+from flamestream.model.backoff import Backoff
 from flamestream.model.ids import WorkerId
 from flamestream.net.control_link import ControlListener, ControlServer
 from flamestream.node.coordinator_host import CoordinatorHost
@@ -29,9 +30,9 @@ AGAIN: Final = 0.5
 """Seconds before a coordinator that was fenced has a successor."""
 TOLD_WITHIN: Final = 3.0
 """Seconds after the job's end in which workers hear of it and go."""
-EPOCHS_TOLD: Final = 1_000_000
-"""Microseconds between two words of commits alone; at short intervals telling of each would cost more than
-the commit."""
+EPOCHS_TOLD: Final = Backoff(1_000_000, 30_000_000)
+"""Microseconds between two words of commits alone, since something else was told: the first commits make a job
+Ready and stable, later ones change nothing but figures. A look at the job costs more than its commit."""
 MOST_LEFT: Final = 256
 """Addresses of workers that left, and workers of each, which are remembered in case their pod is gone."""
 
@@ -44,8 +45,10 @@ class Hosted:
     def __init__(
         self, job: JobToCoordinate, reactor: EpollReactor, listener: ControlListener, records: JobRecords,
         store: ObjectStore, threads: tuple[Background, Background], changed: Callable[[str], None],
+        due: Callable[["Hosted"], None],
     ) -> None:  # fmt: skip
-        self.job = job
+        """`changed(job)`: there is something to see. `due`: the next `turn` will do something."""
+        self.job, self._due = job, due
         self._reactor = Contained(reactor, self.broken)
         self._threads = (self._reactor.through(threads[0]), self._reactor.through(threads[1]))
         self._records, self._store, self._tell = records, store, changed
@@ -60,8 +63,8 @@ class Hosted:
         self._held = 0
         self._shown: object = None
         self._epoch = -1
-        self._told = 0
-        """Which epoch was told last, and when."""
+        self._told = self._commits = 0
+        """Which epoch was told last, when, and how many commits were told since anything else."""
         self._closed = False
         self._next: JobToCoordinate | None = None
         """The application that it is to go on with."""
@@ -263,6 +266,8 @@ class Hosted:
             job.settings_with(hello), self.job.token, self._reactor, self._records, self._store,
             self._server, changed=self._look, threads=self._threads,
         )  # fmt: skip
+        host.due = lambda: self._due(self)
+        host.due()
         # A savepoint may be under way since before this coordinator.
         if self._held:
             host.hold_deletions(True)
@@ -282,9 +287,12 @@ class Hosted:
             [*filter(host.is_warm, waiting)],
         )  # fmt: skip
         now = self._reactor.instant()
-        if shown != self._shown or (status.epoch != self._epoch and now >= self._told + EPOCHS_TOLD):
-            self._shown, self._epoch, self._told = shown, status.epoch, now
-            self._tell(self.job.job)
+        if shown != self._shown:
+            self._commits = 0
+        elif status.epoch == self._epoch or now < self._told + EPOCHS_TOLD.after(self._commits):
+            return
+        self._shown, self._epoch, self._told, self._commits = shown, status.epoch, now, self._commits + 1
+        self._tell(self.job.job)
 
     def _finished(self, finish: co.Finish) -> None:
         if finish.outcome == FENCED:

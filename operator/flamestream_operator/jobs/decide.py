@@ -5,7 +5,7 @@ from what is seen, the only action is to write it, as a compare-and-set. Its eff
 from the status as the API server has it. So an operator that dies between any two writes, or works on an old
 copy, does nothing that is not announced, and its successor sees what was.
 
-Only what decides something counts as a transition; figures alone are written at most once in two minutes.
+Only what decides something counts as a transition; figures alone are written at most once in three minutes.
 
 Keeps: pure, so the same look gives the same status; idempotent; bounded number of actions. Does not: do
 anything (jobs/reconciler.py).
@@ -37,7 +37,9 @@ from flamestream_operator.objects.meta import FINALIZER
 
 SOON = 1.0
 """Seconds until the next look while something is under way that nobody reports."""
-FIGURES_EVERY = 120.0
+STANDING = (do.Coordinate, do.Upgrade, do.Reach)
+"""Said at each look at a job that runs; who carries them out knows what is new."""
+FIGURES_EVERY = 180.0
 """Seconds between two writes that only bring figures up to date."""
 
 
@@ -70,7 +72,7 @@ def decide(observed: Observed) -> do.Decision:
         return do.Decision([do.DeleteJob()], SOON)
     if after != before and observed.instant - observed.last_write >= FIGURES_EVERY:
         actions.append(do.WriteStatus(after))
-    return do.Decision(actions, _look_again(observed, before, actions))
+    return do.Decision(actions, _look_again(observed, before, desired, actions))
 
 
 def _expired(observed: Observed, status: JobResourceStatus) -> bool:
@@ -82,9 +84,17 @@ def _expired(observed: Observed, status: JobResourceStatus) -> bool:
     return limit is not None and observed.now - moment(status.finished_at) >= float(limit)
 
 
-def _look_again(observed: Observed, status: JobResourceStatus, actions: list[do.Action]) -> float | None:
+def _look_again(
+    observed: Observed, status: JobResourceStatus, desired: Desired, actions: list[do.Action]
+) -> float | None:
     """Events bring us back by themselves; times do not."""
     stage, due = status.run.stage, due_in(observed)
+    if (
+        due is None
+        and all(isinstance(action, STANDING) for action in actions)
+        and _is_calm(observed, status, desired)
+    ):
+        return 30.0
     if (
         stage in ("Starting", "Draining", "Restoring", "TakingOver", "Forgetting", "None")
         or actions
@@ -93,7 +103,19 @@ def _look_again(observed: Observed, status: JobResourceStatus, actions: list[do.
         return SOON if due is None else min(SOON, due + 0.01)
     if any(driver.state != "Running" for driver in status.drivers) or status.failures.count:
         return 5.0
-    return 30.0 if stage == "Running" else 60.0
+    return 60.0
+
+
+def _is_calm(observed: Observed, status: JobResourceStatus, desired: Desired) -> bool:
+    """Whether it runs, and nothing is under way, refused, or waits for a moment: of a thousand jobs nearly all."""
+    run, plan = status.run, desired.plan
+    return (
+        run.stage == "Running" and not run.next and not run.before and status.turned is None
+        and observed.coordinated is not None and observed.coordinated.status.phase == "running"
+        and all(driver.state == "Running" for driver in status.drivers) and not status.failures.count
+        and not observed.refusals and plan is not None and plan.code == run.code
+        and plan.spec.deadline is None and plan.spec.savepoints is None
+    )  # fmt: skip
 
 
 def desired_of(observed: Observed, status: JobResourceStatus) -> Desired:

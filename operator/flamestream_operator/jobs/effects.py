@@ -76,7 +76,9 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
     if desired.plan is not None and desired.plan.spec.queries is not None:
         yield from _answering(observed)
     running = running_of(observed, status, desired).plan
-    if running is not None and status.run.stage in ("Starting", "Running"):
+    # before a driver is there nobody can be reached, and its launch makes the same
+    seen = any(driver.uid for driver in status.drivers)
+    if running is not None and seen and status.run.stage in ("Starting", "Running"):
         yield _reached(observed, status, running.spec)
 
 
@@ -221,7 +223,8 @@ def _reached(observed: Observed, status: JobResourceStatus, spec: Spec) -> do.Ac
     things = [build_network_policy(observed.job, spec)] if observed.site.network_policies else []
     if spec.queries is not None:
         things.append(build_query_service(observed.job, spec.queries))
-    left_over = names.queries(observed.name) if spec.queries is None else ""
+    # the first spec finds nothing of one before
+    left_over = names.queries(observed.name) if spec.queries is None and observed.generation > 1 else ""
     newest = max((driver.launch for driver in status.drivers if driver.uid), default=0)
     return do.Reach(tuple(things), left_over, newest)
 

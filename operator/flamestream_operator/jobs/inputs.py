@@ -71,15 +71,8 @@ class JobInputs:
 
     async def _token(self, key: Key, job: Object, action: do.ReadSecrets) -> str:
         name = action.token["metadata"]["name"]
-        found = await self._api.get("Secret", key[0], name)
-        if found is None and action.create:
-            try:
-                found = await self._api.create(drawn(action.token))
-            except ApiProblem as problem:
-                if not problem.exists:
-                    raise
-                # Made by a try whose answer was lost, or by a leader before: workers may have it.
-                found = await self._api.get("Secret", key[0], name)
+        found = await self._made(key, action.token) if action.create else None
+        found = found or await self._api.get("Secret", key[0], name)
         # (!) a token of an earlier life lets its workers in
         if found is not None and not is_owned(found, job):
             raise ApiProblem(
@@ -93,6 +86,20 @@ class JobInputs:
                 "the next run makes another"
             )
         return _text(found, "token")
+
+    async def _made(self, key: Key, token: Object) -> Object | None:
+        """The token's Secret, made now, as a run that begins mostly needs it; None: it is there already."""
+        try:
+            return await self._api.create(drawn(token))
+        except ApiProblem as problem:
+            if problem.exists:
+                # By a try whose answer was lost, or by a leader before: workers may have it.
+                return None
+            # A quota that is used up is no reason either, if it is there.
+            found = await self._api.get("Secret", key[0], token["metadata"]["name"])
+            if found is None:
+                raise
+            return found
 
     async def _read_application(
         self, key: Key, memory: Memory, job: Object, action: do.ReadApplication

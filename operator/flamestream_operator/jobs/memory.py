@@ -38,6 +38,8 @@ class Memory:
     operations: dict[str, Operation] = field(default_factory=dict)
     reached: Reach | None = None
     """How clients were let in last."""
+    ensured: dict[str, Object] = field(default_factory=dict)
+    """Objects by which clients reach it, by kind and name, as they were made or mended last."""
     retired: set[str] = field(default_factory=set)
     away: dict[str, float] = field(default_factory=dict)
     """Addresses of worker pods that are not connected, and when that was first seen."""

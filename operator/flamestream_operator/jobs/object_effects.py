@@ -19,6 +19,9 @@ from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import ANSWERS, CONNECTED, Object, is_of_earlier_life, is_owned
 from flamestream_operator.objects.small import build_application_copy
 
+_REACHED: Final = ("NetworkPolicy", "Service")
+"""Kinds of what clients reach a job by."""
+
 log = logging.getLogger(__name__)
 
 
@@ -51,6 +54,8 @@ class JobObjects:
             if not problem.exists:
                 self._refused(memory, action.key, action.thing, problem)
             await self._made_alike(key, memory, job, action)
+        if action.thing["kind"] in _REACHED:
+            memory.ensured[_named(action.thing)] = action.thing
 
     async def _made_alike(self, key: Key, memory: Memory, job: Object, action: do.Ensure) -> None:
         thing, kind = action.thing, action.thing["kind"]
@@ -117,12 +122,15 @@ class JobObjects:
         memory.refusals.pop(action.key, None)
         try:
             for thing in action.things:
+                if memory.ensured.get(_named(thing)) == thing:
+                    continue  # a launch has just made it
                 await self._ensure(key, memory, job, do.Ensure(thing, action.key))
         except Stop:
             return
         there = await self._api.get("Service", key[0], action.left_over) if action.left_over else None
         if there is not None and is_owned(there, job):
             await self._api.delete("Service", key[0], action.left_over)
+            memory.ensured.pop(_named(there), None)
         memory.reached = action
 
     def _refused(self, memory: Memory, key: str, thing: Object, problem: ApiProblem, what: str = "") -> None:
@@ -205,6 +213,10 @@ class JobObjects:
 
     async def _delete_job(self, key: Key, memory: Memory, job: Object, action: do.DeleteJob) -> None:
         await self._api.delete("FlameStreamJob", *key)
+
+
+def _named(thing: Object) -> str:
+    return f"{thing['kind']}/{thing['metadata']['name']}"
 
 
 def _reason(problem: ApiProblem) -> str:

@@ -13,12 +13,14 @@ from typing import Any, Final, Protocol
 import httpx2
 from httpx2.websockets import HTTPXWSException, WebSocketUpgradeError
 from lightkube import AsyncClient, KubeConfig
+from lightkube.config.client_adapter import verify_cluster
 from lightkube.core.exceptions import ApiError
 from lightkube.generic_resource import create_global_resource, create_namespaced_resource
 from lightkube.resources.core_v1 import Pod
 from lightkube.types import PatchType
 
 from flamestream_operator import metrics
+from flamestream_operator.kube.transport import AiohttpTransport
 from flamestream_operator.objects.meta import CLUSTER_WIDE, NAMESPACED, Object, api_version
 
 TIMEOUT: Final = 10.0
@@ -75,11 +77,15 @@ class LightkubeApi:
     """The real one."""
 
     def __init__(self, config: KubeConfig | None = None) -> None:
-        timeout = httpx2.Timeout(TIMEOUT)
+        found = config or KubeConfig.from_env()
+        one = found.get() if isinstance(found, KubeConfig) else found
+        assert one is not None and one.user is not None, "an API server that lets nobody in"
+        trusted = verify_cluster(one.cluster, one.user, one.abs_file, trust_env=False)
         # No proxy of the environment between: tokens and Secrets go to the API server alone.
-        self._client: Any = AsyncClient(
-            config=config or KubeConfig.from_env(), timeout=timeout, field_manager=MANAGER, trust_env=False
-        )
+        common: Any = {"timeout": httpx2.Timeout(TIMEOUT), "field_manager": MANAGER, "trust_env": False}
+        self._client: Any = AsyncClient(config=one, transport=AiohttpTransport(trusted), **common)
+        self._streams: Any = AsyncClient(config=one, **common)
+        """For what does not come whole: logs, commands in pods."""
         self._kinds = _kinds()
 
     async def get(self, kind: str, namespace: str, name: str) -> Object | None:
@@ -153,7 +159,7 @@ class LightkubeApi:
         """Run a command in a container: what it prints. Raises ApiProblem."""
         where = {"namespace": namespace, "container": container}
         with _asking("exec", "Pod"):
-            answer = await self._client.exec(
+            answer = await self._streams.exec(
                 pod, **where, command=command, stdout=True, stderr=True, timeout=TIMEOUT
             )
         text = answer.stdout
@@ -171,12 +177,13 @@ class LightkubeApi:
     async def log(self, namespace: str, pod: str, container: str | None = None) -> str:
         """All that a pod's only container has printed, or the one of this name."""
         with _asking("log", "Pod"):
-            lines = self._client.log(pod, namespace=namespace, container=container)
+            lines = self._streams.log(pod, namespace=namespace, container=container)
             return "\n".join([line.rstrip("\n") async for line in lines])
 
     async def close(self) -> None:
         """End its connections."""
         await self._client.close()
+        await self._streams.close()
 
 
 @cache

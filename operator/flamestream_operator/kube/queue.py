@@ -14,8 +14,8 @@ from flamestream.model.backoff import Backoff
 from flamestream_operator import metrics
 
 K = TypeVar("K", bound=Hashable)
-WIDTH: Final = 4
-"""Objects in work at once."""
+WIDTH: Final = 8
+"""Objects in work at once: a launch waits for thirty answers of the API server, one after the other."""
 AGAIN: Final = Backoff(0.5, 60.0)
 
 log = logging.getLogger(__name__)

@@ -26,6 +26,9 @@ from flamestream.model.time import ROOM, FrontId
 
 HEARTBEAT: Final = 100_000
 """Microseconds; shorter where epochs are, because an epoch waits for word that minimal time has moved."""
+REPORT: Final = 500_000
+"""Microseconds between reports in a cluster, where one loop hears the workers of all jobs: at ten a second those of a
+thousand jobs would take more than a processor. A worker counts as silent after four of them."""
 BATCH: Final = 24 * 3600 * 1_000_000
 """Microseconds that a batch may take."""
 PYTHON: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -63,10 +66,12 @@ def known_to(record: JobRecord | None, checked: CheckedJob) -> CheckedJob:
     return checked if record is None else replace(checked, known=record.fronts)
 
 
-def worker_settings(checked: CheckedJob) -> WorkerSettings:
-    """Settings that every worker of a job has."""
+def worker_settings(checked: CheckedJob, *, shared: bool = False) -> WorkerSettings:
+    """Settings that every worker of a job has. `shared`: its coordinator's process has those of other jobs too."""
     spec = checked.job.spec
     interval = int(spec.checkpoint.interval * 1_000_000)
+    # What was not reported is read again where a recovery skips, so there nobody waits with it.
+    seldom = shared and spec.guarantee != "at-most-once"
     return WorkerSettings(
         job=checked.job.identity, slots=spec.workers.slots, fronts=fronts_of(checked), python=PYTHON,
         exactly_once=spec.guarantee in EXACT, two_phase=spec.guarantee in HELD,
@@ -75,7 +80,7 @@ def worker_settings(checked: CheckedJob) -> WorkerSettings:
         dead_letter=dead_letter(spec),
         calls=changes_of_calls(spec), egress=None if spec.egress is None else tuple(spec.egress),
         credit_runs=spec.limits.runs, credit_bytes=spec.limits.bytes, heartbeat=min(HEARTBEAT, interval),
-        debug=spec.debug,
+        report=min(REPORT, interval // 2) if seldom else 0, debug=spec.debug,
     )  # fmt: skip
 
 

@@ -44,7 +44,8 @@ MAX_HELLO: Final = 512 << 10
 HELLO_SECONDS: Final = 5.0
 """Seconds from the handshake to the Hello."""
 MOST_LINKS: Final = 1024
-"""Links of a job; four times as many are allowed on one port. The oldest without a Hello gives way."""
+"""Links of a job; sixteen times as many are allowed on one port: a thousand jobs, with workers that stand by or come
+beside others. The oldest without a Hello gives way."""
 MOST_BYTES: Final = 128 << 20
 """Bytes held for the links of a job: frames that are not whole or not read. Twice as many are allowed on one
 port."""
@@ -150,7 +151,7 @@ class ControlListener:
     def __init__(self, reactor: Reactor, listener: socket.socket) -> None:
         self.acceptor = Acceptor(reactor, listener, self._greeted, LIMITS)
         self.servers: dict[str, ControlServer] = {}
-        self.links, self.held = Budget(4 * MOST_LINKS), Budget(2 * MOST_BYTES)
+        self.links, self.held = Budget(16 * MOST_LINKS), Budget(2 * MOST_BYTES)
 
     def _greeted(self, handshake: Accepted) -> None:
         server = self.servers.get(handshake.purpose.job)

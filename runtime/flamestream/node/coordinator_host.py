@@ -55,6 +55,8 @@ class CoordinatorHost:
         self._records, self._store = records, store
         self._coordinator = Coordinator(settings, token, secrets.token_hex(8))
         self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
+        self.due: Callable[[], None] = lambda: None
+        """Called when the next turn has got something to do; not of the first."""
         for_records, for_store = threads or (reactor, reactor)
         # no `again`: an error is an answer, and what follows is the core's to decide
         self._for_records, self._for_store = Queue(for_records), Queue(for_store)
@@ -105,6 +107,12 @@ class CoordinatorHost:
         for action in self._coordinator.step(self._reactor.instant(), batch):
             self._do[type(action)](action)
 
+    def _post(self, event: co.Event) -> None:
+        """Have the next turn hear it."""
+        if not self._inbox:
+            self.due()
+        self._inbox.append(event)
+
     @property
     def status(self) -> co.Status:
         """The status as it was reported last."""
@@ -117,16 +125,16 @@ class CoordinatorHost:
 
     def request(self, what: Literal["stop", "drain"]) -> None:
         """End the job. Safe in a signal handler, and from other threads."""
-        self._reactor.soon(lambda: self._inbox.append(co.Requested(what)))
+        self._reactor.soon(lambda: self._post(co.Requested(what)))
 
     def upgrade(self, settings: co.Settings | None) -> None:
         """Go on with another application, whose workers connect beside those that run; None: with none but
         that which runs. In the loop, before any of these connects."""
-        self._inbox.append(co.UpgradeRequested(settings))
+        self._post(co.UpgradeRequested(settings))
 
     def hand_over(self, to: str) -> None:
         """End the job at a cut from which the job called `to` goes on; "": go on as ever."""
-        self._inbox.append(co.HandOverRequested(to))
+        self._post(co.HandOverRequested(to))
 
     def hold_deletions(self, held: bool) -> None:
         """While somebody copies a snapshot nothing may be deleted. What waits follows when they are let go
@@ -141,18 +149,19 @@ class CoordinatorHost:
             "worker connected",
             extra={"worker": hello.worker, "attempt": hello.fence.attempt, "ready": hello.ready},
         )
-        self._inbox.append(co.WorkerConnected(hello))
+        self._post(co.WorkerConnected(hello))
 
     def disconnected(self, worker: WorkerId, reason: str) -> None:
         """A worker's control link has ended."""
         log.info("worker disconnected", extra={"worker": worker, "reason": reason})
         self._forget(worker)
         self._recent.pop(worker, None)
-        self._inbox.append(co.WorkerDisconnected(worker))
+        self._post(co.WorkerDisconnected(worker))
 
     def gone(self, workers: Sequence[WorkerId]) -> None:
         """The processes of `workers` have ended, or will: nobody waits for them."""
-        self._inbox += [co.WorkerGone(worker) for worker in workers]
+        for worker in workers:
+            self._post(co.WorkerGone(worker))
 
     def from_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
         """A worker says something else than Hello."""
@@ -173,7 +182,7 @@ class CoordinatorHost:
             self._busy[worker] = message
         else:
             log.info("worker says", extra={"worker": worker, "said": type(message).__name__})
-        self._inbox.append(co.FromWorker(worker, message))
+        self._post(co.FromWorker(worker, message))
 
     def _tell(self, action: co.Tell) -> None:
         if isinstance(action.message, Announce):
@@ -204,7 +213,7 @@ class CoordinatorHost:
             record, version = found or (None, None)
             if record is not None:
                 self._layout = record.layout.version
-            self._inbox.append(co.RecordRead(record, version))
+            self._post(co.RecordRead(record, version))
 
         self._for_records.run(self._records.read, lambda result: self._or_unknown(result, done))
 
@@ -212,14 +221,14 @@ class CoordinatorHost:
         def done(version: int | None) -> None:
             if version is not None:
                 self._layout = action.record.layout.version
-            self._inbox.append(co.RecordConflict() if version is None else co.RecordWritten(version))
+            self._post(co.RecordConflict() if version is None else co.RecordWritten(version))
 
         work = lambda: self._records.compare_and_set(action.record, action.version)  # noqa: E731
         self._for_records.run(work, lambda result: self._or_unknown(result, done))
 
     def _or_unknown(self, result: T | Exception, done: Callable[[T], None]) -> None:
         if isinstance(result, ClusterStateUnavailable):
-            self._inbox.append(co.RecordUnknown(str(result)))
+            self._post(co.RecordUnknown(str(result)))
         else:
             self._answered(result, done)
 
@@ -228,11 +237,9 @@ class CoordinatorHost:
     def _write_index(self, action: co.WriteIndex) -> None:
         def done(result: str | Exception) -> None:
             if isinstance(result, FlameStreamError):
-                self._inbox.append(co.IndexFailed(action.name, str(result)))
+                self._post(co.IndexFailed(action.name, str(result)))
             else:
-                self._answered(
-                    result, lambda written: self._inbox.append(co.IndexWritten(action.name, written))
-                )
+                self._answered(result, lambda written: self._post(co.IndexWritten(action.name, written)))
 
         self._for_store.run(lambda: write_index(self._store, action.name, action.index), done)
 
@@ -240,9 +247,9 @@ class CoordinatorHost:
         def done(result: SnapshotIndex | Exception) -> None:
             if isinstance(result, FlameStreamError):
                 category = "retryable" if isinstance(result, Retryable) else "corrupt"
-                self._inbox.append(co.IndexBroken(action.name, category, str(result)))
+                self._post(co.IndexBroken(action.name, category, str(result)))
             else:
-                self._answered(result, lambda index: self._inbox.append(co.IndexLoaded(action.name, index)))
+                self._answered(result, lambda index: self._post(co.IndexLoaded(action.name, index)))
 
         self._for_store.run(lambda: read_index(self._store, action.name, action.hash), done)
 
@@ -263,7 +270,7 @@ class CoordinatorHost:
         if self._alarm is not None:
             self._alarm.cancel()
         seconds = max(0, action.time - self._reactor.instant()) / 1_000_000
-        self._alarm = self._reactor.later(seconds, lambda: self._inbox.append(co.Woken()))
+        self._alarm = self._reactor.later(seconds, lambda: self._post(co.Woken()))
 
     def _report(self, action: co.Report) -> None:
         if action.status.phase != self._status.phase or action.status.attempt != self._status.attempt:

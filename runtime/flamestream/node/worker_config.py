@@ -23,7 +23,7 @@ def worker_config(
     """The configuration of all workers of a job, who add their names. `job`: its identity in a cluster, whose
     status others see as well. `kept`: where copies of its application are."""
     described, spec = checked.job, checked.job.spec
-    settings = worker_settings(checked)
+    settings = worker_settings(checked, shared=bool(job))
     return WorkerProcessConfig(
         worker=WorkerId(""),
         coordinator=coordinator,

@@ -140,6 +140,25 @@ def test_a_job_that_skips_needs_no_journal_and_its_workers_and_coordinator_know(
     assert not worker_settings(checked(job.write(sources=FOLLOWED, guarantee="none"))).skips
 
 
+@pytest.mark.parametrize(
+    ("interval", "guarantee", "report"),
+    [("1s", "exactly-once", 500_000), ("200ms", "exactly-once", 100_000), ("1s", "at-most-once", 0)],
+)
+def test_workers_report_rarely_where_many_jobs_report_but_not_where_it_delays_an_epoch_or_loses_more(
+    job: JobFolder, interval: str, guarantee: str, report: int
+) -> None:
+    found = checked(
+        job.write(
+            sources=FOLLOWED,
+            journal="" if guarantee == "at-most-once" else "{folder: journal}",
+            guarantee=guarantee,
+            checkpoint=f"{{interval: {interval}, store: snapshots}}",
+        )
+    )
+    assert worker_settings(found, shared=True).report == report
+    assert worker_settings(found).report == 0
+
+
 def test_without_a_guarantee_nothing_needs_a_fence_or_a_journal(job: JobFolder) -> None:
     given = {"sources": FOLLOWED, "sinks": "{shouts: {discard: {}}}"}
     accepted = checked(job.write(**given, guarantee="none"))

@@ -109,3 +109,41 @@ def test_who_asks_what_cannot_be_asked_hears_it(made: Coordinators, monkeypatch:
         with pytest.raises(Bug, match="4096"):
             answer.result(10)
     assert turns(made)
+
+
+class Turned:
+    """A job of the loop that counts its turns."""
+
+    def __init__(self) -> None:
+        self.job, self.turns = JOB, 0
+
+    def turn(self) -> None:
+        self.turns += 1
+
+    def close(self) -> None:
+        """It has no links."""
+
+
+def test_a_job_has_a_turn_when_something_is_due_and_no_other_time(made: Coordinators) -> None:
+    busy, idle = Turned(), Turned()
+
+    def begin() -> None:
+        made._hosted |= {JOB.job: busy, "ns.idle": idle}  # type: ignore[dict-item]
+        made._due[busy] = None  # type: ignore[index]
+
+    made._reactor.soon(begin)
+    assert turns(made)
+    assert (busy.turns, idle.turns) == (1, 0)
+
+
+def test_a_job_that_was_stopped_has_no_turn_though_something_is_due(made: Coordinators) -> None:
+    stopped = Turned()
+
+    def begin() -> None:
+        made._hosted[JOB.job] = stopped  # type: ignore[assignment]
+        made._stop(JOB.job)
+        made._due[stopped] = None  # type: ignore[index]
+
+    made._reactor.soon(begin)
+    assert turns(made)
+    assert stopped.turns == 0

@@ -38,7 +38,7 @@ def test_a_coordinator_that_is_let_go_while_it_is_read_is_read_to_the_end(
 
     with reactor() as loop:
         listener = ControlListener(loop, listen("127.0.0.1"))
-        hosted = Hosted(JOB, loop, listener, None, None, (loop, loop), lambda job: None)  # type: ignore[arg-type]
+        hosted = Hosted(JOB, loop, listener, None, None, (loop, loop), lambda job: None, lambda hosted: None)  # type: ignore[arg-type]
         hosted._hellos[worker] = (SimpleNamespace(address="10.0.0.1:1"), 5.0)  # type: ignore[assignment]
         let_go()
         assert hosted.status() == "its status"  # type: ignore[comparison-overlap]  # the stand-in's
@@ -102,7 +102,7 @@ def life(monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     job, new = (structs.replace(JOB, settings=replace(JOB.settings, code=code)) for code in ("old", "new"))
     with reactor() as loop:
         listener = ControlListener(loop, listen("127.0.0.1"))
-        hosted = Hosted(job, loop, listener, None, None, (loop, loop), lambda job: None)  # type: ignore[arg-type]
+        hosted = Hosted(job, loop, listener, None, None, (loop, loop), lambda job: None, lambda hosted: None)  # type: ignore[arg-type]
         made = Life(hosted, monkeypatch)
         hosted.upgrade(new)
         made.dials("a", "old")
@@ -129,3 +129,27 @@ def test_who_dials_a_coordinator_that_was_fenced_is_not_told_that_the_job_has_en
     (begin_again,) = life.later
     begin_again()
     assert sorted(life.said) == [(name, "let go") for name in "abc"], "they dial again"
+
+
+def test_commits_alone_are_told_ever_more_rarely_until_something_else_happens() -> None:
+    told, now, status = list[int](), [0], Status(phase="running")
+    with reactor() as loop:
+        listener = ControlListener(loop, listen("127.0.0.1"))
+        about: Any = (None, None, (loop, loop), lambda job: told.append(now[0]), lambda hosted: None)
+        hosted = Hosted(JOB, loop, listener, *about)
+        hosted._reactor = SimpleNamespace(instant=lambda: now[0] * 1_000_000)  # type: ignore[assignment]
+
+        def commit(seconds: int, **other: object) -> None:
+            nonlocal status
+            now[0] = seconds
+            status = replace(status, epoch=status.epoch + 1, **other)  # type: ignore[arg-type]
+            hosted._host = SimpleNamespace(status=status, finish=None, is_warm=lambda _: True)  # type: ignore[assignment]
+            hosted._look()
+
+        for seconds in range(100):
+            commit(seconds)
+        assert told == [0, 1, 3, 7, 15, 31, 61, 91]
+        commit(100, attempt=2)
+        commit(101)
+        assert told[-2:] == [100, 101], "the first commit behind a recovery is told at once"
+        listener.acceptor.close()

@@ -37,6 +37,9 @@ class Context:
         self.idle = False
         """Whether nothing was in flight at the newest report of this attempt's acker, which may be lost
         since."""
+        self._workers_of: JobRecord | None = None
+        """The record that `_workers` was read from."""
+        self._workers: tuple[WorkerId, ...] = ()
         self.finished = False
         self.deaths = 0
         """How often workers were lost, or could not go on."""
@@ -57,7 +60,11 @@ class Context:
     @property
     def workers(self) -> tuple[WorkerId, ...]:
         """The workers of the layout; none before the first attempt."""
-        return self.keeper.record.layout.workers if self.keeper.record else ()
+        record = self.keeper.record
+        # A step asks a dozen times; a record is never changed, only exchanged.
+        if record is not self._workers_of:
+            self._workers_of, self._workers = record, record.layout.workers if record else ()
+        return self._workers
 
     @property
     def errors(self) -> int:

@@ -83,7 +83,9 @@ class WorkerSettings:
     delivery_items: int = 8192
     """The most items in one delivery to a sink."""
     heartbeat: int = 100_000
-    """Microseconds between progress reports."""
+    """Microseconds between progress reports, if `report` is not more."""
+    report: int = 0
+    """Microseconds between progress reports to a coordinator that has many jobs to hear."""
     probe: int = 1_000_000
     """Microseconds between empty frames to every peer, whose sequence shows that an earlier frame was
     lost."""

@@ -573,7 +573,7 @@ class Worker:
                     )
 
     def _report(self) -> None:
-        if self._instant - self._reported < self.settings.heartbeat:
+        if self._instant - self._reported < max(self.settings.heartbeat, self.settings.report):
             # a standby reports too: else nobody could tell that its machine is gone before it is given slots
             return
         self._reported = self._instant

@@ -51,6 +51,15 @@ def test_a_clock_that_is_set_back_delays_no_report_and_no_probe() -> None:
         )
 
 
+def test_reports_to_a_coordinator_of_many_jobs_come_more_rarely_than_heartbeats() -> None:
+    cluster = letters_cluster(heartbeat=1_000, report=5_000)
+    worker, instant, told = cluster.workers[WorkerId("w0")], 1_000_000, 0
+    for _ in range(20):
+        instant += 1_000
+        told += len(messages_of(worker.step(Timestamp(0), Instant(instant), [ev.Woken()]), msg.Progress))
+    assert told == 4
+
+
 def test_stamps_go_on_upwards_when_the_clock_is_set_back() -> None:
     cluster = letters_cluster()
     for now in (7_200_000_000, 1_000):

@@ -13,7 +13,7 @@ def test_a_quiet_job_asks_nothing_of_the_api_server() -> None:
         await world.calm(60)  # past the moment at which the stable spec is written
         before = world.kubernetes.requests
         await world.calm(600)
-        assert world.kubernetes.requests - before <= 600 / 120 + 1
+        assert world.kubernetes.requests - before <= 600 / 180 + 1
 
     played(play)
 
@@ -27,8 +27,8 @@ def test_event_time_that_goes_on_is_written_when_the_other_figures_are() -> None
             hosted.event_times = {SourceName("clicks"): second * 1_000_000}
             hosted.late = {SourceName("clicks"): second}
             await world.calm(1)
-        assert world.kubernetes.requests - before <= 600 / 120 + 1
-        assert world.status.late["clicks"] > 600 - 2 * 120
+        assert world.kubernetes.requests - before <= 600 / 180 + 1
+        assert world.status.late["clicks"] > 600 - 2 * 180
 
     played(play)
 

@@ -1,0 +1,352 @@
+"""A fleet of jobs under one operator: how fast they come to run, and what they cost it then.
+
+    python benchmarks fleet --jobs 1000            # the whole, in a quiet window: some ten minutes
+    python benchmarks fleet --jobs 100 --seconds 30    # a short look
+    python benchmarks fleet --table                # what is there so far
+
+The operator is its real process, on a real API server, ZooKeeper (with TLS) and S3. Kubelets and workers are simulated
+(kubelets.py, workers.py): each job has four workers, over real control links, of which three take part. Everything
+shares one machine, so the operator's own CPU time stands beside what the clock says.
+
+| figure | is |
+|---|---|
+| accepted | from the first job's creation until all have the phase Running: jobs a minute; the operator's CPU a job |
+| resident | the operator's memory when all run, and at the end |
+| epochs | committed in all jobs while nothing else happens, counted by the workers, and cores of the operator beside |
+| requests | to the API server in that time, by its audit log: a job and an hour |
+| decision | ten workers die at once, one each of ten jobs, again and again: until the new attempts are in ZooKeeper |
+"""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import httpx2
+from harness import PATHS
+from harness.drive import where
+from harness.job import noise
+from harness.report import CACHE
+from harness.results import percentile
+from harness.rows import parser_of, tell
+from harness.tables.fleet import fleet_table
+from lightkube import AsyncClient, KubeConfig
+from lightkube.types import on_error_retry
+
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.model.decoding import from_json
+from flamestream.store.zookeeper import folder_of
+from flamestream_operator.kube.api import _kinds as kinds
+from fleet.kubelets import Kubelets
+from fleet.places import Places
+
+OUT: Final = CACHE / "fleet.jsonl"
+DYING: Final = 10
+"""Workers that die at the same moment."""
+PATIENT: Final = httpx2.Timeout(60)
+"""Of the kubelets and of who creates the jobs: where the API server is what is slow they do not give up."""
+AT_ONCE: Final = 8
+"""Jobs that are created at the same time."""
+PAUSE: Final = 2.0
+"""Seconds until the next ten."""
+
+
+class Cost:
+    """A process's CPU time and memory, by /proc."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder, self._pid = Path(f"/proc/{pid}"), pid
+
+    def cpu(self) -> float:
+        """Seconds, of all its threads."""
+        return _seconds(self._folder)
+
+    def main(self) -> float:
+        """Seconds of its first thread alone: watches, reconcilers and requests to the API server are there."""
+        return _seconds(self._folder / "task" / str(self._pid))
+
+    def resident(self) -> float:
+        """Megabytes."""
+        return int((self._folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def _seconds(folder: Path) -> float:
+    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+class FalseWorkers:
+    """The process of workers.py."""
+
+    def __init__(self, coordinator: str) -> None:
+        self._coordinator = coordinator
+        self.committed = 0
+        self.ready: list[str] = []
+        self.jobs: dict[str, str] = {}
+        """By address."""
+
+    async def start(self) -> None:
+        """It listens to what it is told."""
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([*PATHS, *sys.path])}
+        self.process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "fleet.workers", env=environment, limit=1 << 22,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        self._hearing = asyncio.create_task(self._hear())
+
+    def begin(self, job: str, name: str, address: str, token: str) -> None:
+        """A worker dials."""
+        self.jobs[address] = job
+        self._say(do="begin", job=job, name=name, address=address, token=token, coordinator=self._coordinator)
+
+    def die(self, address: str) -> None:
+        """A worker is gone."""
+        self._say(do="die", address=address)
+
+    async def end(self) -> None:
+        """All at once."""
+        self._hearing.cancel()
+        self.process.kill()
+        await self.process.communicate()
+
+    def _say(self, **line: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps(line).encode() + b"\n")
+
+    async def _hear(self) -> None:
+        assert self.process.stdout is not None
+        async for line in self.process.stdout:
+            said = json.loads(line)
+            self.committed, self.ready = said["committed"], said["ready"]
+
+
+class Requests:
+    """The API server's audit log of the operator's account, read on from where it was."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._at = file, 0
+
+    def since(self) -> Counter[str]:
+        """Requests since the last call, by verb and kind; a watch that goes on is none."""
+        with self._file.open("rb") as log:
+            log.seek(self._at)
+            data = log.read()
+        whole = data[: data.rfind(b"\n") + 1]
+        self._at += len(whole)
+        events = (json.loads(line) for line in whole.splitlines())
+        return Counter(
+            " ".join(
+                filter(
+                    None,
+                    (
+                        event["verb"],
+                        about.get("resource", "other"),
+                        about.get("subresource"),
+                    ),
+                )
+            )
+            for event in events
+            if (about := event.get("objectRef") or {}) is not None and event["stage"] != "ResponseStarted"
+        )
+
+
+class Records:
+    """The attempts of jobs in ZooKeeper, and when each was first seen."""
+
+    def __init__(self, places: Places) -> None:
+        self._session = places.zookeeper.session(places.zookeeper.access().login)
+
+    def watch(self, job: str) -> "asyncio.Future[float]":
+        """The moment at which the record has another attempt than now, on the monotonic clock."""
+        loop = asyncio.get_running_loop()
+        found: asyncio.Future[float] = loop.create_future()
+        client, path = self._session.client, f"{folder_of(job)}/record"
+
+        def attempt(data: bytes) -> int:
+            return int(from_json(data, JobRecord).attempt)
+
+        before = attempt(client.get(path)[0])
+
+        def look(_: object) -> None:
+            seen = time.monotonic()
+            # in the thread of its answers: none of them may be waited for
+            client.get_async(path).rawlink(lambda answer: read(answer, seen))
+
+        def read(answer: Any, seen: float) -> None:
+            if attempt(answer.get()[0]) == before:
+                client.get_async(path, watch=look)
+            else:
+                loop.call_soon_threadsafe(settle, seen)
+
+        def settle(seen: float) -> None:
+            if not found.done():
+                found.set_result(seen)
+
+        client.get(path, watch=look)
+        return found
+
+    def close(self) -> None:
+        self._session.close()
+
+
+class Fleet:
+    """One run: its figures, one after the other."""
+
+    def __init__(self, places: Places, options: Any) -> None:
+        self._places, self._options = places, options
+        self._running: dict[str, float] = {}
+        """When each job was first seen to run."""
+        self._created: dict[str, float] = {}
+
+    async def measure(self) -> dict[str, Any]:
+        """All figures."""
+        places, jobs = self._places, self._options.jobs
+        client: Any = AsyncClient(
+            config=KubeConfig.from_file(str(places.api_server.kubeconfig)), timeout=PATIENT,
+            namespace=places.namespace, trust_env=False,
+        )  # fmt: skip
+        for thing in places.things():
+            await client.create(kinds()[thing["kind"]](thing))
+        workers = FalseWorkers(f"127.0.0.1:{places.port}")
+        await workers.start()
+        operator = places.operator()
+        cost, requests = Cost(operator.pid), Requests(places.api_server.audit_log)
+        kubelets = Kubelets(client, places.namespace, workers.begin)
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                beside = [tasks.create_task(each) for each in (kubelets.run(), self._watch(client))]
+                await _until(lambda: "leads" in places.said(), "the operator leads", 60)
+                row = await self._accepted(client, cost, requests)
+                await _until(lambda: len(workers.ready) == 3 * jobs, "all workers take part", 120)
+                await asyncio.sleep(self._options.settle)
+                row |= await self._quiet(cost, requests, workers)
+                row |= await self._dying(workers)
+                row["resident_mb"].append(round(cost.resident(), 1))
+                for task in beside:
+                    task.cancel()
+            return row
+        except BaseException:
+            sys.stderr.write(places.said())
+            raise
+        finally:
+            await workers.end()
+            await client.close()
+
+    async def _watch(self, client: AsyncClient) -> None:
+        watched: Any = client.watch(
+            kinds()["FlameStreamJob"], namespace=self._places.namespace, on_error=on_error_retry
+        )
+        async for _, job in watched:
+            if (job.get("status") or {}).get("phase") == "Running":
+                self._running.setdefault(job.metadata.name, time.monotonic())
+
+    async def _accepted(self, client: Any, cost: Cost, requests: Requests) -> dict[str, Any]:
+        jobs = [self._places.job(number, self._options.interval) for number in range(self._options.jobs)]
+        requests.since()
+        cpu, main, began = cost.cpu(), cost.main(), time.monotonic()
+
+        async def create(some: list[Any]) -> None:
+            for job in some:
+                self._created[job["metadata"]["name"]] = time.monotonic()
+                await client.create(kinds()["FlameStreamJob"](job))
+
+        await asyncio.gather(*(create(jobs[first::AT_ONCE]) for first in range(AT_ONCE)))
+        await _until(lambda: len(self._running) == len(jobs), "all jobs run", self._options.deadline)
+        seconds, cpu, main = max(self._running.values()) - began, cost.cpu() - cpu, cost.main() - main
+        took = [self._running[name] - self._created[name] for name in self._created]
+        asked = requests.since()
+        return {
+            "jobs": len(jobs),
+            "jobs_a_minute": round(len(jobs) / seconds * 60, 1),
+            "cpu_ms_a_job": round(cpu / len(jobs) * 1e3, 1),
+            "main_cpu_ms_a_job": round(main / len(jobs) * 1e3, 1),
+            "running_s": {"p50": round(percentile(took, 50), 2), "p99": round(percentile(took, 99), 2)},
+            "requests_to_run": round(sum(asked.values()) / len(jobs), 1),
+            "requests_to_run_by_kind": _shown(asked, len(jobs)),
+            "resident_mb": [round(cost.resident(), 1)],
+        }
+
+    async def _quiet(self, cost: Cost, requests: Requests, workers: FalseWorkers) -> dict[str, Any]:
+        """Nothing happens but epochs."""
+        requests.since()
+        cpu, main, began, committed = cost.cpu(), cost.main(), time.monotonic(), workers.committed
+        await asyncio.sleep(self._options.seconds)
+        seconds = time.monotonic() - began
+        asked, hours = requests.since(), seconds / 3600
+        return {
+            "seconds": round(seconds, 1),
+            "interval": self._options.interval,
+            "epochs_a_second": round((workers.committed - committed) / seconds, 1),
+            "cores": round((cost.cpu() - cpu) / seconds, 3),
+            "main_cores": round((cost.main() - main) / seconds, 3),
+            "requests_an_hour": round(sum(asked.values()) / self._options.jobs / hours, 1),
+            "requests_by_kind": _shown(asked, self._options.jobs * hours),
+        }
+
+    async def _dying(self, workers: FalseWorkers) -> dict[str, Any]:
+        records, took = Records(self._places), list[float]()
+        try:
+            chosen = {workers.jobs[address]: address for address in workers.ready}
+            victims = list(chosen.items())[: DYING * self._options.rounds]
+            for first in range(0, len(victims), DYING):
+                dying = victims[first : first + DYING]
+                found = [records.watch(job) for job, _ in dying]
+                began = time.monotonic()
+                for _, address in dying:
+                    workers.die(address)
+                took += [(await asyncio.wait_for(each, 30) - began) * 1e3 for each in found]
+                await asyncio.sleep(PAUSE)
+        finally:
+            await asyncio.to_thread(records.close)
+        shown = {f"p{q}": round(percentile(took, q), 1) for q in (50, 90, 99)} if took else {}
+        return {"decision_ms": shown, "decisions": len(took)}
+
+
+def _shown(asked: Counter[str], by: float) -> dict[str, float]:
+    return {kind: round(count / by, 2) for kind, count in asked.most_common(24)}
+
+
+async def _until(seen: Callable[[], object], what: str, within: float) -> None:
+    deadline = time.monotonic() + within
+    while not seen():
+        assert time.monotonic() < deadline, f"not within {within:g} s: {what}"
+        await asyncio.sleep(0.05)
+
+
+def measure(options: Any) -> dict[str, Any]:
+    """The row of one run."""
+    before = noise()
+    with tempfile.TemporaryDirectory(prefix="flamestream-fleet-", ignore_cleanup_errors=True) as folder:
+        places = Places(Path(folder))
+        try:
+            places.start()
+            row = asyncio.run(Fleet(places, options).measure())
+        finally:
+            places.close()
+    return row | before | where()
+
+
+def main() -> None:
+    parser = parser_of(__doc__, OUT)
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--seconds", type=float, default=120.0, help="in which nothing happens but epochs")
+    parser.add_argument("--settle", type=float, default=10.0, help="seconds before that")
+    parser.add_argument("--interval", default="1s", help="between a job's epochs")
+    parser.add_argument("--rounds", type=int, default=10, help="times ten workers die")
+    parser.add_argument("--deadline", type=float, default=900.0, help="seconds until all jobs run")
+    options = parser.parse_args()
+    # whoever ends it early ends its servers with it
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    tell(options, map(measure, [options]), fleet_table)
+
+
+if __name__ == "__main__":
+    main()

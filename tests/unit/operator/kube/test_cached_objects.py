@@ -1,0 +1,44 @@
+"""What is kept of objects that were seen: as much as somebody reads."""
+
+from typing import Any
+
+from flamestream_operator.kube.cache import Cluster
+from flamestream_operator.objects.meta import CONNECTED, JOB
+
+KEPT: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "name": "p", "namespace": "n", "uid": "u", "resourceVersion": "1", "labels": {JOB: "j"},
+        "ownerReferences": [{"uid": "o"}], "deletionTimestamp": "now", "deletionGracePeriodSeconds": 3,
+    },
+    "spec": {"nodeName": "node1", "readinessGates": [{"conditionType": CONNECTED}], "containers": [{"name": "c"}]},
+    "status": {
+        "phase": "Failed", "reason": "r", "message": "m", "podIP": "10.0.0.1", "conditions": [{"type": "Ready"}],
+        "containerStatuses": [{"state": {"terminated": {"exitCode": 1}}}],
+        "ephemeralContainerStatuses": [{"name": "cutter"}],
+    },
+}  # fmt: skip
+WHOLE: dict[str, Any] = {
+    **KEPT,
+    "metadata": {**KEPT["metadata"], "managedFields": [{"manager": "m"}], "annotations": {"a": "b"}},
+    "spec": {
+        **KEPT["spec"], "volumes": [{"name": "tmp"}],
+        "containers": [{"name": "c", "image": "i", "env": [{"name": "E"}]}],
+    },
+    "status": {**KEPT["status"], "qosClass": "Burstable"},
+}  # fmt: skip
+
+
+def test_a_pod_is_kept_without_what_nobody_reads_however_it_came() -> None:
+    watched, listed = Cluster(), Cluster()
+    assert watched.put_pod(WHOLE) == ("n", "j")
+    listed.replace_pods([WHOLE], None)
+    assert watched.pods_of(("n", "j")) == listed.pods_of(("n", "j")) == [KEPT]
+
+
+def test_who_owns_which_field_of_a_job_is_not_kept() -> None:
+    cluster = Cluster()
+    meta = {"name": "j", "namespace": "n", "uid": "u", "resourceVersion": "1"}
+    cluster.jobs.put({"metadata": {**meta, "managedFields": [{"manager": "m"}]}, "spec": {}})
+    assert cluster.jobs.get(("n", "j")) == {"metadata": meta, "spec": {}}

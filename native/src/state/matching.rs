@@ -1,4 +1,4 @@
-//! Matching: which keys are meant, and where the next of them may stand. The mirror of `core/dataflow/matching.py`.
+//! Matching: which keys are meant, and where the next of them may stand. The mirror of `core/protocol/matching.py`.
 
 /// Those that begin with `head`, and then have a text that begins with `text`, if there is one.
 pub struct Matching<'a> {

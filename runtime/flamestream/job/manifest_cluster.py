@@ -65,8 +65,8 @@ class PodSettings(Part, frozen=True):
     priority_class_name: ObjectName | None = None
     """An existing priority class."""
     topology_spread_constraints: Annotated[list[Free], Meta(max_length=8)] = field(default_factory=list)
-    """As in a pod: how drivers and workers spread over zones or nodes. Their label flamestream.dev/job has the job's
-    name."""
+    """As in a pod: how drivers and workers spread over zones or nodes. The name of their job is in their
+    label of that name."""
     scheduler_name: ObjectName | None = None
     """The scheduler that places the pods, like volcano or yunikorn; left out, the cluster's own."""
     clients: Annotated[list[Free], Meta(max_length=32)] = field(default_factory=list)

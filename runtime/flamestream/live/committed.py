@@ -7,7 +7,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 
 from flamestream.audit.committed import LastCommit
-from flamestream.core.dataflow.matching import fits
+from flamestream.core.protocol.matching import fits
 from flamestream.live.port import Answer, Page, Wanted
 from flamestream.model.errors import Retryable
 from flamestream.model.graph import Graph

@@ -44,7 +44,7 @@ class Malformed(Exception):
 
 @dataclass(slots=True)
 class Head:
-    """What stands before the body of a request. Names of headers are in lower case."""
+    """All that stands before the body of a request. Names of headers are in lower case."""
 
     method: str
     path: str
@@ -59,7 +59,7 @@ class Head:
 
 
 class RequestReader:
-    """Of one connection."""
+    """The reader of one connection."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -100,7 +100,7 @@ class RequestReader:
         return head
 
     def body(self) -> bytes:
-        """What has come of the body since the last call. Raises Malformed."""
+        """The part of the body that has come since the last call. Raises Malformed."""
         if self._chunks is not None:
             return self._chunks.taken(self._buffer)
         some = bytes(self._buffer[: self._left])
@@ -110,7 +110,7 @@ class RequestReader:
 
 
 class _Fields:
-    """What a parser says of a head."""
+    """A head, as a parser calls it."""
 
     __slots__ = ("headers", "hosts", "lasts", "parser", "target")
 

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from flamestream.core.dataflow.matching import fits
 from flamestream.core.dataflow.placing import lookup_of
 from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
+from flamestream.core.protocol.matching import fits
 from flamestream.core.protocol.queries import Lookup, Matching, Scan
 from flamestream.core.worker.queries.gateway import not_strict
 from flamestream.model import payload as codec

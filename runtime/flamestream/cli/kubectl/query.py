@@ -122,11 +122,11 @@ class JobOfCluster:
 
     @property
     def usual(self) -> At:
-        """How it is asked if nobody says how."""
+        """The mode in which it is asked if nobody names one."""
         return "committed" if self._queries is None else "strict"
 
     def asked(self, ask: Callable[[HttpPort], T]) -> T:
-        """What the port of a worker answers. Raises as `Port.read`."""
+        """The answer of a worker's port. Raises as `Port.read`."""
         if (queries := self._queries) is None:
             raise ManifestError(
                 f'job {self._name!r} has no port for queries: add queries: {{listen: "0.0.0.0:7070"}} to its spec, or '
@@ -166,7 +166,7 @@ class JobOfCluster:
         return page_in(said, "committed")
 
     def _beside(self, *words: str) -> bytes:
-        """What the tool in a pod beside the job says."""
+        """The output of the tool in a pod beside the job."""
         tool = ["python3", "-m", "flamestream_operator.tools.query_main", *words]
         with beside(self._cluster, self._name, tool) as pod:
             said = [line for line in self._cluster.follow("logs", "-f", pod) if line.startswith("{")]

@@ -18,7 +18,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from flamestream.core.dataflow.matching import fits, least
+from flamestream.core.protocol.matching import fits, least
 from flamestream.core.protocol.queries import Matching
 
 MOST: Final = 512
@@ -26,7 +26,7 @@ MOST: Final = 512
 
 
 class KeyOrder:
-    """Of one state in Python: runs of keys, none of them long."""
+    """The order of one state in Python: runs of keys, none of them long."""
 
     def __init__(self, keys: Collection[bytes]) -> None:
         self._keys, self._waiting = keys, list(keys)

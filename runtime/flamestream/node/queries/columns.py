@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # it takes a while, and most never ask for it
     import pyarrow as pa
 
 _OF_ARROW: Final = (bytes, date, datetime, time, timedelta, Decimal)
-"""What Arrow has types for, and JSON has not."""
+"""Values that Arrow has types for, and JSON has not."""
 
 
 def table_of(columns: dict[str, Sequence[Any]], about: dict[str, str]) -> "pa.Table":

@@ -290,6 +290,12 @@ impl Flow {
         Ok(())
     }
 
+    /// Forget these keys, which nothing has touched.
+    fn drop(&mut self, operation: usize, keys: HashSet<Vec<u8>>) -> PyResult<()> {
+        with_table!(self.state_mut(operation)?, table => keys.iter().for_each(|key| table.drop(key)));
+        Ok(())
+    }
+
     /// Take states from `chain.Chain`s, each of which begins with a whole one.
     fn load(&mut self, operation: usize, chains: &Bound<'_, PyList>) -> PyResult<()> {
         self.loaded(operation, chains)

@@ -186,7 +186,8 @@ class NativeState:
         if self._vertex.kind is Kind.GROUPING:  # it takes items at once, and no rows of an older version
             chains = map(self._reading.loaded, chains)
         elif isinstance(self._vertex.combine, Deciding):
-            chains = unfolded(chains, self._reading)
+            deleted, chains = unfolded(chains, self._reading)
+            self._flow.drop(self.operation, deleted)
         stored = self._flow.stored
         self._flow.load(
             self.operation,

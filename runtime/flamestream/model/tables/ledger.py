@@ -56,7 +56,7 @@ class Deciding:
     rules: dict[str, Rules] = field(default_factory=dict)
     keys: dict[int, Function] = field(default_factory=dict)
     """Rows that a function means to touch, made of an item; by the number of the function."""
-    keeps: ClassVar = "every row that was ever written, for ever"
+    keeps: ClassVar = "every row that was written, until a transaction deletes it"
 
     @property
     def form(self) -> str:
@@ -75,7 +75,8 @@ class Deciding:
     def __call__(self, before: Rows, item: Side) -> Rows:
         decision, rows = self.decide(before.rows.get, item), before.rows
         for write in decision.writes:
-            rows = rows.set((write.table, write.key), write.after)
+            row = write.table, write.key
+            rows = rows.delete(row) if write.deleted else rows.set(row, write.after)
         return Rows(rows, item.number, decision)
 
 
@@ -293,8 +294,11 @@ def _told(rows: Rows, _item: Side) -> tuple[int, Decision | None]:
     return rows.number, rows.decision
 
 
-def folded(graph: "Graph", state: Mapping[tuple[int, bytes], Any]) -> dict[tuple[int, bytes], Any]:
-    """The state of each vertex and key where a snapshot has each row by itself: as the fold has them."""
+def folded(
+    graph: "Graph", state: Mapping[tuple[int, bytes], Any], deleted: object
+) -> dict[tuple[int, bytes], Any]:
+    """The state of each vertex and key where a snapshot has each row by itself: as the fold has them. `deleted` is
+    given for rows that are no more."""
     found, rows = dict[tuple[int, bytes], Any](), dict[int, list[tuple[bytes, Any]]]()
     for (vertex, key), value in state.items():
         if key != ALL and isinstance(graph.vertices[vertex].combine, Deciding):
@@ -304,6 +308,7 @@ def folded(graph: "Graph", state: Mapping[tuple[int, bytes], Any]) -> dict[tuple
     for vertex, its in rows.items():
         before = found.get((vertex, ALL), Rows(Map())).rows
         for key, value in its:
-            before = before.set(decode(key), value)
+            row = decode(key)
+            before = before.delete(row) if value is deleted else before.set(row, value)
         found[vertex, ALL] = Rows(before)
     return found

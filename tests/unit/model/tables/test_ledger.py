@@ -48,6 +48,40 @@ def test_rows_change_together_and_a_broken_check_leaves_them() -> None:
     }
 
 
+def test_a_row_that_is_deleted_reads_as_if_nobody_had_written_it() -> None:
+    def closed(state: Any, item: Transfer) -> int:
+        left = state["accounts", item[0]]
+        del state["accounts", item[0]]
+        assert state["accounts", item[0]] == 10
+        if item[2]:
+            state["accounts", item[0]] = item[2]
+        return left  # type: ignore[no-any-return]
+
+    graph = bank(closed, initial=lambda: 10, check=lambda _, balance: balance < 10)
+    found = graph.run(deposits=[("a", 5), ("b", 6)], transfers=[("a", "", 0), ("a", "", 0), ("b", "", 7)])
+    assert found["moved"] == [5, 10, 6]
+    assert found["balances"] == [("a", 10, 5), ("b", 10, 6), ("a", 5, 10), ("b", 6, 7)], (
+        "no check is asked of what is no more, and one that is not there does not change"
+    )
+
+
+def test_a_change_says_whether_its_row_is_deleted() -> None:
+    rules, stored = {"rows": Rules(int)}, {("rows", "a"): 0, ("rows", "b"): 1}
+
+    def deletes(state: Any, _: None) -> None:
+        for key in "abc":
+            del state["rows", key]
+        state["rows", "b"] = 0
+        state["rows", "d"] = 1
+        del state["rows", "d"]
+
+    decision = decide(deletes, None, stored.get, rules)
+    assert decision.writes == (
+        fs.Write("rows", "a", 0, 0, deleted=True),
+        fs.Write("rows", "b", 1, 0),
+    )
+
+
 def test_an_abort_leaves_what_was_written_before_it() -> None:
     def limited(state: Any, item: Transfer) -> None:
         state["accounts", item[0]] = 99
@@ -134,7 +168,7 @@ def test_a_check_that_raises_is_an_error_item_that_names_it() -> None:
         (lambda state, item: state["accounts"], r"write state\[table, key\]"),
         (lambda state, item: ("accounts", "a") in state, "every row is there"),
         (lambda state, item: list(state), "cannot go through all"),
-        (lambda state, item: state.__delitem__(("accounts", "a")), "rows are not deleted"),
+        (lambda state, item: state.__delitem__(("account", "a")), "no table 'account'"),
         (lambda state, item: state.__setitem__(("accounts", "a"), "x" * (9 << 20)), "writes more than 8 MiB"),
     ],
 )

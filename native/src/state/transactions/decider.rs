@@ -88,9 +88,8 @@ impl Decider {
         let py = item.py();
         let decided = self.decide.bind(py).call1((view, item))?;
         let (result, writes): (Py<PyAny>, Vec<Bound<'_, PyAny>>) = decided.extract()?;
-        let written = |write: &Bound<'_, PyAny>| {
-            let row = [write.getattr(intern!(py, "table"))?, write.getattr(intern!(py, "key"))?];
-            let row = encoded(PyTuple::new(py, row)?.as_any())?;
+        let written = |written: &Bound<'_, PyAny>| {
+            let (row, write) = (encoded(&written.get_item(0)?)?, written.get_item(1)?);
             let is_deleted = write.getattr(intern!(py, "deleted"))?.is_truthy()?;
             let after = if is_deleted { None } else { Some(write.getattr(intern!(py, "after"))?.unbind()) };
             Ok((RowKey::from_vec(row), after))

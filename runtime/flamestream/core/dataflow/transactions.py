@@ -115,7 +115,7 @@ class Transactions(Accumulators):
 
         one.result, writes = self._decide(read, one.item)
         self._touch(one, before, one.read)
-        rows = {codec.encode((each.table, each.key)): _NONE if each.deleted else each.after for each in writes}
+        rows = {codec.encode(row): _NONE if each.deleted else each.after for row, each in writes}
         self._wait(self._written(one, rows), cause)
 
     def _below(self, key: bytes, meta: Meta) -> Any:

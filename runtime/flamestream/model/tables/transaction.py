@@ -83,6 +83,8 @@ class Rules(NamedTuple):
     """Gives the value of a row that nobody has written."""
     check: Function | None = None
     """(key, value) -> may a transaction leave that? None: anything."""
+    stored: str = ""
+    """The name that its rows are stored by, if that is another: the one that it had at first."""
 
 
 @payload_type
@@ -174,7 +176,7 @@ class State:
                 raise too_many_rows(table, key)
             if table not in self._rules:
                 raise no_table(table, self._rules)
-            value = self._read((table, key), _UNWRITTEN)
+            value = self._read((self._rules[table].stored or table, key), _UNWRITTEN)
             if value is _UNWRITTEN:
                 self._new.add(place)
                 value = called(self._rules[table].initial)

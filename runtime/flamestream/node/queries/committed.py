@@ -12,7 +12,7 @@ from flamestream.core.protocol.chain import incomplete, is_deleted
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.graph import Graph
-from flamestream.model.payloads.codec import encode
+from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.tables.ledger import ALL, Deciding, folded
 from flamestream.node.queries.rows import Row
 from flamestream.ports import ObjectStore
@@ -63,4 +63,4 @@ def _state(row: Row, states: Mapping[tuple[int, bytes], Any]) -> Any:
     if not row.in_table:
         return states.get((row.vertex, row.encoded), NOTHING)
     every = states.get((row.vertex, ALL))
-    return NOTHING if every is None else every.rows.get((row.name, row.key), NOTHING)
+    return NOTHING if every is None else every.rows.get(decode(row.encoded), NOTHING)

@@ -29,7 +29,7 @@ def bank_job(rng: Random) -> SimJob:
     graph, stream, sources = source_streams(rng, "bank")
     # a transfer is never allowed to take what is not there
     accounts = graph.table("accounts", initial=int, check=lambda _, balance: balance >= 0)
-    owners: Table[str, Vector[int]] = graph.table("owners", initial=Vector)
+    owners: Table[str, Vector[int]] = graph.table("owners", initial=Vector, was="holders")
     most = rng.choice([1, 2, 8])
     closing = rng.choice([0, 5, 16])
 

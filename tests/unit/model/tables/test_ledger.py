@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import flamestream as fs
 from flamestream.core.dataflow.twice import twice
 from flamestream.model.errors import GraphError, UserError
-from flamestream.model.tables.ledger import Table
+from flamestream.model.tables.ledger import Rows, Table
 from flamestream.model.tables.transaction import MOST_KEYS, Decision, Rules, decide
 from flamestream.model.vertex import name_of
+from flamestream.model.windows.process import Side
 from flamestream.testing import check, outputs
 
 Transfer = tuple[str, str, int]
@@ -307,3 +308,20 @@ def test_tables_are_told_by_name_and_stand_before_what_uses_them() -> None:
         graph.table("accounts", initial=int)
     with pytest.raises(GraphError, match="no transaction"):
         accounts.changes()
+
+
+def test_rows_of_a_table_are_stored_by_the_name_that_it_had_and_told_by_its_own() -> None:
+    graph = fs.Graph("bank")
+    balances = graph.table("balances", initial=int, was="accounts")
+    graph.source("in").upsert(balances, key=lambda pair: pair[0], value=lambda pair: pair[1])
+    balances.changes().map(lambda write: (write.table, write.key)).sink("out")
+    assert graph.ledger is not None
+    deciding = graph.ledger.deciding
+    before = Rows(fs.Map({("accounts", "a"): 5}))
+    after = deciding(before, Side(0, ("a", 7)))
+    assert after.rows == fs.Map({("accounts", "a"): 7}) and after.decision is not None
+    assert after.decision.writes == (fs.Write("balances", "a", 5, 7),)
+    assert graph.run(**{"in": [("a", 5)]})["out"] == [("balances", "a")]
+    assert deciding.form == "tables accounts"
+    with pytest.raises(GraphError, match="would have the rows of 'accounts'"):
+        graph.table("accounts", initial=int)

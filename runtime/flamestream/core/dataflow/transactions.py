@@ -250,8 +250,8 @@ class Transactions(Accumulators):
     def load(self, chains: Iterable[Chain]) -> None:
         """Take rows from a snapshot. Raises Corrupt if some are missing."""
         deleted, rows = unfolded(chains, self._reading)
-        for key in deleted:
-            self.buckets.pop(key, None)
+        for key in deleted & self.buckets.keys():
+            self._forget(key)
         super().load(rows)
 
 

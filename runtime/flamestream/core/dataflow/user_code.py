@@ -291,7 +291,7 @@ class DecidingTwice(Deciding):
 def _rules_observed(rules: Rules) -> Rules:
     # an index is known by its `initial`
     initial = rules.initial if rules.initial is no_keys else observed(rules.initial, True)
-    return Rules(initial, None if rules.check is None else observed(rules.check, True))
+    return rules._replace(initial=initial, check=None if rules.check is None else observed(rules.check, True))
 
 
 def _observed_key(key: Function) -> Function:

@@ -22,7 +22,7 @@ mod _kernel {
     /// The version of the calls between Python and the kernel: `model/kernel.py` has the same number and
     /// refuses another.
     #[pymodule_export]
-    const API: u32 = 10;
+    const API: u32 = 11;
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
     #[pymodule_export]

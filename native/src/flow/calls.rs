@@ -232,6 +232,11 @@ impl Flow {
 
     // --- state ---------------------------------------------------------------------------------------------
 
+    /// How many buckets have changed since the committed cut.
+    fn count_changed(&mut self, operation: usize) -> PyResult<usize> {
+        Ok(with_table!(self.state_mut(operation)?, table => table.dirty.len()))
+    }
+
     /// Begin the rows of a snapshot: `rows` goes through what has changed since the committed cut.
     fn begin_rows(&mut self, operation: usize) -> PyResult<()> {
         with_table!(self.state_mut(operation)?, table => table.begin_rows());
@@ -282,6 +287,12 @@ impl Flow {
 
     fn keep(&mut self, operation: usize, slots: HashSet<u16>) -> PyResult<()> {
         with_table!(self.state_mut(operation)?, table => table.keep(|slot| slots.contains(&slot)));
+        Ok(())
+    }
+
+    /// Forget these keys, which nothing has touched.
+    fn drop(&mut self, operation: usize, keys: HashSet<Vec<u8>>) -> PyResult<()> {
+        with_table!(self.state_mut(operation)?, table => keys.iter().for_each(|key| table.drop(key)));
         Ok(())
     }
 

@@ -49,7 +49,7 @@ impl Flow {
                 State::Reduce(state) => state.kept.row(py, bucket, committed, cut)?,
                 State::Folded(state) => state.row(py, bucket, committed, cut)?,
                 State::Shards(state) => state.row(py, bucket, committed, cut)?,
-                State::Transactions(state) => state.kept.row(py, bucket, committed, cut)?,
+                State::Transactions(state) => state.row(py, bucket, committed, cut)?,
             };
             rows.push(match made {
                 Some(Changed { slot, key, full, state }) => {

@@ -168,12 +168,17 @@ impl<C: Content> Table<C> {
         self.dirty.retain(|at| buckets[*at as usize].is_some());
     }
 
-    /// A bucket that is about to be restored: it must not exist yet.
-    pub fn made(&mut self, key: &[u8], slot: u16) -> &mut Bucket<C> {
+    /// Forget a bucket, if it is there.
+    pub fn drop(&mut self, key: &[u8]) {
         if let Some(at) = self.find(key) {
             self.remove(at);
             self.dirty.retain(|other| *other != at);
         }
+    }
+
+    /// A bucket that is about to be restored: it must not exist yet.
+    pub fn made(&mut self, key: &[u8], slot: u16) -> &mut Bucket<C> {
+        self.drop(key);
         let at = self.add(key, slot);
         self.at(at)
     }

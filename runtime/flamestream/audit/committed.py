@@ -34,7 +34,7 @@ from flamestream.model.ids import Epoch
 from flamestream.model.payload import split_items
 from flamestream.model.tables.ledger import folded
 from flamestream.model.time import START, FrontId, Time
-from flamestream.node.queries.committed import states_in
+from flamestream.node.queries.committed import NOTHING, states_in
 from flamestream.node.run_folder import RunFolder
 from flamestream.ports import JobRecords, ObjectStore
 from flamestream.store.places import store_from
@@ -63,7 +63,7 @@ class Savepoint:
 
     def state(self, graph: Graph) -> dict[tuple[int, bytes], Any]:
         """The state of each key at the cut, for the reference interpreter."""
-        return folded(graph, states_in(graph, self.index, store_from(self.store)))
+        return folded(graph, states_in(graph, self.index, store_from(self.store)), NOTHING)
 
 
 @dataclass(frozen=True, slots=True)

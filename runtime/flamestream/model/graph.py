@@ -167,18 +167,18 @@ class Graph:
         return replace(ticking_source(self, name, ticks), items=datetime)
 
     def table(
-        self, name: str, *, initial: Callable[[], V], check: Callable[[Any, V], bool] | None = None
-    ) -> "Table[Any, V]":
+        self, name: str, *, initial: Callable[[], V], check: Callable[[Any, V], bool] | None = None, was: str = ""
+    ) -> "Table[Any, V]":  # fmt: skip
         """A table, whose rows transactions read and write (`stream.transact`).
 
         `initial`: gives the value of a row that nobody has written. `check`: `check(key, value)` is true of
-        every row that a transaction may leave; one that leaves another is aborted. Raises GraphError for two of a
-        name.
+        every row that a transaction may leave; one that leaves another is aborted. `was`: the name that the table
+        had when its first rows were written, if that is another. Raises GraphError for two of a name.
         """
         from flamestream.model.tables.ledger import added_table
         from flamestream.model.tables.transaction import Rules
 
-        return added_table(self, name, Rules(initial, check))
+        return added_table(self, name, Rules(initial, check, was))
 
     def transaction(self) -> "Subgraph":
         """A transactional subgraph: `with graph.transaction() as transaction:`, and within it

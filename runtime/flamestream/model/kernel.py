@@ -14,7 +14,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import Final
 
-API: Final = 10
+API: Final = 11
 """Version of the calls between Python and the kernel; native/src/lib.rs has the same number. Both grow when a
 call changes."""
 _MODULE: Final = "flamestream._kernel"

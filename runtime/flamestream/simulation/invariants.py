@@ -57,7 +57,7 @@ class Invariants:
         self._in_flight: dict[Fence, dict[tuple[WorkerId, WorkerId, int], Time]] = {}
         self._committed: SnapshotIndex | None = None
         self._committed_name = ""
-        self._stored = StoredState(world, oracle, store)
+        self._stored = StoredState(world, store)
         self._asked: set[str] = set()
         """Ids of all calls that were made."""
         self._credit = 0
@@ -347,7 +347,7 @@ class Invariants:
         self._covers(index)
         self._committed, self._committed_name = index, record.index
         self._positions(index)
-        self._stored.check(index)
+        self._stored.check(index, self._oracle)
 
     def _covers(self, index: SnapshotIndex) -> None:
         """Consumers have everything below the cut."""

@@ -4,16 +4,17 @@ The rows are read without the engine, so that a fault which it makes and undoes 
 at positions, or at what consumers have (invariants.py).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import Any
 
-from flamestream.core.protocol.chain import Row
+from flamestream.core.protocol.chain import DELETED, Row
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model import payload as codec
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.graph import Graph
 from flamestream.model.payloads import state as states
-from flamestream.model.tables.ledger import Deciding
+from flamestream.model.tables.ledger import ALL, Deciding
 from flamestream.model.vertex import Kind
 from flamestream.reference import State
 from flamestream.simulation.oracle import Oracle
@@ -26,14 +27,14 @@ from flamestream.simulation.world import World
 class StoredState:
     """The state in a run's store, beside the oracle's."""
 
-    def __init__(self, world: World, oracle: Oracle, store: Store) -> None:
-        self._world, self._oracle, self._store = world, oracle, store
+    def __init__(self, world: World, store: Store) -> None:
+        self._world, self._store = world, store
         self._known: dict[str, list[Row]] = {}
         """Rows of each segment, by its name."""
 
-    def check(self, index: SnapshotIndex) -> None:
+    def check(self, index: SnapshotIndex, oracle: Oracle) -> None:
         """Fails the run unless the rows of its segments are the oracle's state at its cut."""
-        numbers = {each.place: each.number for each in self._oracle.graph.operations}
+        numbers = {each.place: each.number for each in oracle.graph.operations}
         chains: dict[tuple[int, bytes], list[Row]] = {}
         for ref in index.segments:
             data = self._store.objects.get(ref.name)
@@ -45,8 +46,11 @@ class StoredState:
                 return
             for row in self.rows(ref.name, data):
                 chains.setdefault((row.operation, row.key), []).append(row)
-        for bucket, wanted in buckets_of(self._oracle.graph, self._oracle.state_at(index.cut)):
-            stored = self._restored(bucket, chains.get((numbers[bucket[0]], bucket[1]), []), index)
+        state = dict(buckets_of(oracle.graph, oracle.state_at(index.cut)))
+        tables = {numbers[v.id]: v.id for v in oracle.graph.vertices if isinstance(v.combine, Deciding)}
+        self._check_deleted(tables, chains, state, index)
+        for bucket, wanted in state.items():
+            stored = self._restored(bucket, chains.get((numbers[bucket[0]], bucket[1]), []), index, oracle)
             wrong = (
                 f"operation {bucket[0]}, key {codec.decode(bucket[1])!r}: epoch {index.epoch} has "
                 f"{stored!r}, not {wanted!r}"
@@ -56,9 +60,27 @@ class StoredState:
                 stored is not None and codec.encode(stored) == codec.encode(wanted), "4 snapshot", wrong
             )
 
-    def _restored(self, bucket: tuple[int, bytes], rows: list[Row], index: SnapshotIndex) -> Any:
+    def _check_deleted(
+        self, tables: Mapping[int, int], chains: Mapping[tuple[int, bytes], list[Row]],
+        state: Mapping[tuple[int, bytes], Any], index: SnapshotIndex,
+    ) -> None:  # fmt: skip
+        """Fails the run if it has a row of a table that nobody has written, or that was deleted."""
+        for (number, key), rows in chains.items():
+            newest = max(rows, key=attrgetter("epoch"))
+            self._world.require(
+                number not in tables
+                or key == ALL
+                or (tables[number], key) in state
+                or newest.state == DELETED,
+                "4 snapshot",
+                f"epoch {index.epoch} has a row {codec.decode(key)!r}, which is no more",
+            )
+
+    def _restored(
+        self, bucket: tuple[int, bytes], rows: list[Row], index: SnapshotIndex, oracle: Oracle
+    ) -> Any:
         try:
-            value = _restored(self._oracle, bucket[0], rows)
+            value = _restored(oracle, bucket[0], rows)
             if value is None or index.inventory is None:
                 return value
             # A state that nobody has touched is stored as the code before has left it.
@@ -66,7 +88,7 @@ class StoredState:
             # None: a tick drops it, and the index that it is cut in no longer lists it.
             known = next((each for each in index.inventory.operations if each.number == number), None)
             version = 1 if known is None else known.version_at(newest)
-            return migrated(self._oracle.graph.vertices[bucket[0]], value, version)
+            return migrated(oracle.graph.vertices[bucket[0]], value, version)
         except (FlameStreamError, AssertionError) as error:  # a step asserts what it is given
             raise self._world.fail(
                 "4 snapshot", f"epoch {index.epoch}, operation {bucket[0]}, key {bucket[1]!r}: {error}"

@@ -4,9 +4,10 @@ forget."""
 from collections.abc import Iterable
 from typing import Any
 
-from flamestream.core.dataflow.accumulators import Accumulators
+from flamestream.core.dataflow.accumulators import Accumulation, Accumulators
 from flamestream.core.dataflow.dataflow import Dataflow
-from flamestream.core.dataflow.transactions import Transaction, Transactions
+from flamestream.core.dataflow.transactions import Transaction, Transactions, unfolded
+from flamestream.core.protocol.chain import DELETED, Chain, Row
 from flamestream.model.meta import Meta
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.jobs.bank import bank_job
@@ -50,7 +51,17 @@ def _below_items_alone(self: Dataflow, limit: Meta | None = None) -> bool:
     return limit is not None and _look_again(self, limit)
 
 
+def _without_deletions(self: Transactions, bucket: Accumulation, *of: Any) -> Row | None:
+    found = _row(self, bucket, *of)
+    return None if found is None or found.state == DELETED else found
+
+
+def _with_what_was_deleted(self: Transactions, chains: Iterable[Chain]) -> None:
+    Accumulators.load(self, unfolded(chains, self._reading)[1])
+
+
 _above, _written, _look_again = Transactions._above, Transactions._written, Dataflow._look_again
+_row = Transactions.row
 
 VARIANTS = [
     BrokenVariant("late transactions that repair nothing", patch(Transactions, _above=_nobody), job=bank_job),
@@ -73,6 +84,15 @@ VARIANTS = [
     BrokenVariant(
         "transactions that survive a recovery",
         patch(Transactions, go_back=Accumulators.go_back),
+        LOST_WORKERS,
+        bank_job,
+    ),
+    BrokenVariant(
+        "deletions that no snapshot has", patch(Transactions, row=_without_deletions), job=bank_job
+    ),
+    BrokenVariant(
+        "a standby that keeps what was deleted",
+        patch(Transactions, load=_with_what_was_deleted),
         LOST_WORKERS,
         bank_job,
     ),

@@ -1,6 +1,6 @@
 """Payloads of every kind, behind metas of every length."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -187,8 +187,11 @@ def _exact(items: Items) -> list[tuple[bytes, object]]:
     return [(each, exact(payload)) for each, payload in items]
 
 
+OWN_BY_VERSION: Final = tuple(
+    map(_items, [(ERROR,), _BEFORE_TABLES, OWN, (*OWN, replace(_WRITE, deleted=True))])
+)
 PAYLOADS: Final = (
     Format("payloads", _write, _read, (_items(KINDS), _items(KINDS)), _exact),
-    Format("own-classes", _write, _read, (_items((ERROR,)), _items(_BEFORE_TABLES), _items(OWN)), _exact),
+    Format("own-classes", _write, _read, OWN_BY_VERSION, _exact),
     Format("metas", _write_metas, _read_metas, (TRACES,)),
 )

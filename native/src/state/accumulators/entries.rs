@@ -8,6 +8,8 @@ use pyo3::types::PyTuple;
 
 pub enum Accumulator {
     Absent,
+    /// The key was deleted.
+    Deleted,
     Value(Py<PyAny>),
     /// As it was stored: a tuple of a full state and the changes behind it.
     Stored(Py<PyAny>),
@@ -51,6 +53,11 @@ impl<T> Entries<T> {
         }];
     }
 
+    /// Is a key that has so many of its items deleted?
+    pub fn is_deleted(&self, count: usize) -> bool {
+        count > 0 && matches!(self.0[count - 1].accumulator, Accumulator::Deleted)
+    }
+
     /// The accumulator at a place, None if it has none yet. One that was stored is made by `decoded`.
     pub fn accumulator<'py>(
         &mut self,
@@ -60,7 +67,7 @@ impl<T> Entries<T> {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let entry = &mut self.0[place];
         match &entry.accumulator {
-            Accumulator::Absent => Ok(None),
+            Accumulator::Absent | Accumulator::Deleted => Ok(None),
             Accumulator::Value(value) => Ok(Some(value.bind(py).clone())),
             Accumulator::Stored(stored) => {
                 let value = match stored.bind(py).cast::<PyTuple>().ok().and_then(vector::restored) {
@@ -81,12 +88,16 @@ impl<T> Content for Entries<T> {
 
     fn trim(&mut self, cuts: &[Floor]) {
         forget_below(&mut self.0, cuts);
+        // that it was deleted need not be known where nothing is below that
+        let final_count = cuts.last().map_or(0, |cut| self.below(cut));
+        let gone = (0..final_count).take_while(|place| self.is_deleted(place + 1)).count();
+        self.0.drain(..gone);
     }
 
     fn roll_back(&mut self, cut: &Floor) -> bool {
         let place = self.below(cut);
         self.0.truncate(place);
-        place > 0
+        place > 0 && !self.is_deleted(place)
     }
 
     fn reaches(&self, cut: &Floor) -> bool {

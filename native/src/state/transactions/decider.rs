@@ -16,11 +16,11 @@ use crate::state::transactions::pending::RowKey;
 use crate::state::transactions::view::{Reads, RowTable, Run, View};
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBool, PyTuple};
 use pyo3::{ffi, intern};
 
-/// The rows that a run has written, and what stands there now.
-pub type Writes = Vec<(RowKey, Py<PyAny>)>;
+/// The rows that a run has written, and what stands there now; None: they are no more.
+pub type Writes = Vec<(RowKey, Option<Py<PyAny>>)>;
 
 /// What a run has given, written and read.
 pub struct Decided {
@@ -88,17 +88,18 @@ impl Decider {
         let py = item.py();
         let decided = self.decide.bind(py).call1((view, item))?;
         let (result, writes): (Py<PyAny>, Vec<Bound<'_, PyAny>>) = decided.extract()?;
-        let written = |write: &Bound<'_, PyAny>| {
-            let row = [write.getattr(intern!(py, "table"))?, write.getattr(intern!(py, "key"))?];
-            let row = encoded(PyTuple::new(py, row)?.as_any())?;
-            Ok((RowKey::from_vec(row), write.getattr(intern!(py, "after"))?.unbind()))
+        let written = |written: &Bound<'_, PyAny>| {
+            let (row, write) = (encoded(&written.get_item(0)?)?, written.get_item(1)?);
+            let is_deleted = write.getattr(intern!(py, "deleted"))?.is_truthy()?;
+            let after = if is_deleted { None } else { Some(write.getattr(intern!(py, "after"))?.unbind()) };
+            Ok((RowKey::from_vec(row), after))
         };
         Ok((result, writes.iter().map(written).collect::<PyResult<_>>()?))
     }
 }
 
-/// A row that is another than before: its table's number, its key, and its value before and after.
-type Changed<'py> = (usize, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>);
+/// A row that is another than before: its table's number, its key, its value before and after, and is it deleted?
+type Changed<'py> = (usize, Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>, bool);
 
 impl Functions {
     fn decided(&self, view: &Bound<'_, View>, side: &Bound<'_, PyAny>) -> PyResult<(Py<PyAny>, Writes)> {
@@ -113,7 +114,7 @@ impl Functions {
             Err(error) => return self.refused(py, Some(function), error, side),
         };
         let (changed, writes) = changes(view)?;
-        for (table, key, _, after) in &changed {
+        for (table, key, _, after, _) in changed.iter().filter(|(.., is_deleted)| !is_deleted) {
             let Some(check) = view.borrow().tables.check(py, *table) else { continue };
             let allowed = match check.bind(py).call1((key, after)) {
                 Ok(allowed) => allowed.is_truthy(),
@@ -129,8 +130,9 @@ impl Functions {
                 Err(error) => return self.refused(py, None, error, side),
             }
         }
-        let write = |(table, key, before, after)| {
-            made(py, self.write, vec![view.borrow().tables.name(py, table), key, before, after])
+        let write = |(table, key, before, after, is_deleted)| {
+            let is_deleted = PyBool::new(py, is_deleted).to_owned().into_any();
+            made(py, self.write, vec![view.borrow().tables.name(py, table), key, before, after, is_deleted])
         };
         let changed = changed.into_iter().map(write).collect::<PyResult<_>>()?;
         self.told(side, number, result, changed, false, writes)
@@ -148,7 +150,7 @@ impl Functions {
     ) -> PyResult<(Py<PyAny>, Writes)> {
         let py = side.py();
         let changed = PyTuple::new(py, changed)?.into_any();
-        let aborted = pyo3::types::PyBool::new(py, aborted).to_owned().into_any();
+        let aborted = PyBool::new(py, aborted).to_owned().into_any();
         let told =
             PyTuple::new(py, [number, made(py, self.decision, vec![result, changed, aborted])?])?.into_any();
         match reference::check(&told) {
@@ -180,9 +182,11 @@ fn changes<'py>(view: &Bound<'py, View>) -> PyResult<(Vec<Changed<'py>>, Writes)
     for place in &run.written {
         let row = &run.touched[*place];
         let (before, now) = (row.before.bind(py), row.now.bind(py));
-        if !before.is(now) && encoded(before)? != encoded(now)? {
-            changed.push((row.table, row.key.bind(py).clone(), before.clone(), now.clone()));
-            writes.push((row.row.clone(), row.now.clone_ref(py)));
+        let has_changed =
+            if row.is_deleted { row.is_below } else { !before.is(now) && encoded(before)? != encoded(now)? };
+        if has_changed {
+            changed.push((row.table, row.key.bind(py).clone(), before.clone(), now.clone(), row.is_deleted));
+            writes.push((row.row.clone(), (!row.is_deleted).then(|| row.now.clone_ref(py))));
         }
     }
     Ok((changed, writes))

@@ -18,14 +18,18 @@ use crate::meta::{Floor, Meta};
 use crate::payload::attribute::Attribute;
 use crate::python::reference::unmatched;
 use crate::state::accumulators::{encoded, Accumulator, Accumulators, Changes, Entry, TRIM_ABOVE};
-use crate::state::buckets::Content;
+use crate::state::buckets::{Changed, Content};
+use crate::state::rows::Rows;
 use crate::state::transactions::decider::Writes;
 use crate::state::transactions::pending::{Pending, RowKey, Transaction};
 use crate::state::transactions::view::below;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple};
 
 type Value = Py<PyAny>;
+
+/// The whole state of a row that was deleted (`chain.DELETED`).
+const DELETED: &[u8] = b"\xc1";
 
 pub struct Transactions {
     pub kept: Accumulators<u32>,
@@ -91,6 +95,28 @@ impl Transactions {
         self.pending.clear();
     }
 
+    /// The row of a bucket in a snapshot; None if nothing has changed between the cuts.
+    pub fn row<'py>(
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        committed: &Floor,
+        cut: &Floor,
+    ) -> PyResult<Option<Changed<'py>>> {
+        let Some((before, newest)) = self.kept.table.between(at, committed, cut) else { return Ok(None) };
+        let bucket = self.kept.table.at(at);
+        let is_stored = before > 0 && !bucket.content.is_deleted(before);
+        if !is_stored {
+            bucket.full = 0; // (!) behind a deletion a row is full
+        }
+        if !bucket.content.is_deleted(newest) {
+            return self.kept.row(py, at, committed, cut);
+        }
+        let row = bucket.row(py, true, PyBytes::new(py, DELETED));
+        (bucket.full, bucket.chain) = (0, 0);
+        Ok(is_stored.then_some(row))
+    }
+
     // --- deciding ------------------------------------------------------------------------------------------
 
     /// Decide a transaction by what stands below it.
@@ -111,7 +137,7 @@ impl Transactions {
         for (row, old) in &before {
             let new = value_of(&now, row);
             let unchanged = match new {
-                Some(new) => same(py, old, new)?,
+                Some(new) => same_row(py, old.as_ref(), new.as_ref())?,
                 None => false,
             };
             if !unchanged {
@@ -144,7 +170,7 @@ impl Transactions {
         one: u32,
         row: &RowKey,
         had: bool,
-        now: Option<&Value>,
+        now: Option<&Option<Value>>,
     ) {
         let meta = &self.pending.at(one).meta;
         let at = self.kept.table.touched(row, self.slot);
@@ -160,7 +186,8 @@ impl Transactions {
             entries.trim(cuts);
         }
         let place = entries.0.partition_point(|entry| entry.meta <= *meta);
-        let accumulator = Accumulator::Value(now.clone_ref(py));
+        let accumulator =
+            now.as_ref().map_or(Accumulator::Deleted, |now| Accumulator::Value(now.clone_ref(py)));
         entries.0.insert(place, Entry { meta: meta.clone(), item: Some(one), accumulator });
     }
 
@@ -190,12 +217,7 @@ impl Transactions {
         let one = self.pending.at(one);
         for (row, read) in &one.read {
             let now = below(py, &mut self.kept.table, &self.kept.decoded, row, &one.meta)?;
-            let unchanged = match (read, now) {
-                (Some(read), Some(now)) => same(py, read, now.as_unbound())?,
-                (None, None) => true,
-                _ => false,
-            };
-            if !unchanged {
+            if !same_row(py, read.as_ref(), now.as_ref().map(Bound::as_unbound))? {
                 return Ok(false);
             }
         }
@@ -226,8 +248,17 @@ impl Transactions {
     }
 }
 
-fn value_of<'a>(rows: &'a [(RowKey, Value)], row: &RowKey) -> Option<&'a Value> {
+fn value_of<'a>(rows: &'a [(RowKey, Option<Value>)], row: &RowKey) -> Option<&'a Option<Value>> {
     rows.iter().find(|(other, _)| other == row).map(|(_, value)| value)
+}
+
+/// Are they one value, or none both?
+fn same_row(py: Python<'_>, one: Option<&Value>, other: Option<&Value>) -> PyResult<bool> {
+    match (one, other) {
+        (Some(one), Some(other)) => same(py, one, other),
+        (None, None) => Ok(true),
+        _ => Ok(false),
+    }
 }
 
 /// Are they one value? By encoding: to `==` 1, True and 1.0 are one (!).

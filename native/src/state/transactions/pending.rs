@@ -19,7 +19,8 @@ pub struct Transaction<V> {
     pub encoded: Box<[u8]>,
     /// The value of each row that it has asked for; None: nobody below had written it.
     pub read: Vec<(RowKey, Option<V>)>,
-    pub wrote: Vec<(RowKey, V)>,
+    /// None for a row that it has deleted.
+    pub wrote: Vec<(RowKey, Option<V>)>,
     /// None before its first run.
     pub result: Option<V>,
     pub runs: u32,
@@ -228,7 +229,7 @@ mod tests {
         for (number, names) in [(one, "a"), (two, "b"), (three, "a b"), (four, "a"), (five, "a")] {
             pending.touch(number, rows(names));
         }
-        pending.at_mut(four).wrote.push((row("a"), 7));
+        pending.at_mut(four).wrote.push((row("a"), Some(7)));
         assert_eq!(pending.above(&row("a"), one), [three, four]);
         assert_eq!(pending.above(&row("a"), two), [three, four], "which has not touched it itself");
         assert_eq!(pending.above(&row("b"), three), none());

@@ -8,12 +8,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use std::sync::Arc;
 
-/// (name, initial, check) of a table.
-pub type Described<'py> = (Bound<'py, PyString>, Py<PyAny>, Option<Py<PyAny>>);
+/// (name, initial, check, the name that its rows are stored by) of a table.
+pub type Described<'py> = (Bound<'py, PyString>, Py<PyAny>, Option<Py<PyAny>>, Bound<'py, PyString>);
 
 /// The rules of one table, a `transaction.Rules`.
 struct Rules {
     name: Py<PyString>,
+    stored: Py<PyString>,
     initial: Py<PyAny>,
     check: Option<Py<PyAny>>,
     /// The beginning of the encoding of each of its rows.
@@ -44,10 +45,10 @@ pub struct Asked<'py> {
 
 impl Tables {
     pub fn new(class: Py<PyAny>, rules: Vec<Described<'_>>) -> PyResult<Self> {
-        let made = |(name, initial, check): Described<'_>| {
+        let made = |(name, initial, check, stored): Described<'_>| {
             let mut prefix = vec![0x93, 0]; // a tuple of two
-            put_str(&mut prefix, name.to_str()?.as_bytes());
-            Ok(Rules { name: name.unbind(), initial, check, prefix })
+            put_str(&mut prefix, stored.to_str()?.as_bytes());
+            Ok(Rules { name: name.unbind(), stored: stored.unbind(), initial, check, prefix })
         };
         let rules = rules.into_iter().map(made).collect::<PyResult<Vec<_>>>()?.into();
         Ok(Tables { rules, class, seen: Vec::new(), scratch: Vec::new() })
@@ -96,7 +97,9 @@ impl Tables {
                 return Ok(Some(Asked { table: Some(table), name, key, encoded }));
             }
         }
-        let encoded = reference::encoded(PyTuple::new(py, [&name, &key])?.as_any())?;
+        let stored = table.map(|table| self.rules[table].stored.bind(py).clone().into_any());
+        let row = PyTuple::new(py, [stored.as_ref().unwrap_or(&name), &key])?;
+        let encoded = reference::encoded(row.as_any())?;
         Ok(Some(Asked { table, name, key, encoded: RowKey::from_vec(encoded) }))
     }
 

@@ -32,7 +32,8 @@ pub struct Touched {
     pub before: Py<PyAny>,
     pub now: Py<PyAny>,
     /// Has anybody below written it?
-    is_below: bool,
+    pub is_below: bool,
+    pub is_deleted: bool,
     is_written: bool,
 }
 
@@ -59,6 +60,15 @@ impl Run {
         let of = |touched: Touched| (touched.row, touched.is_below.then_some(touched.before));
         read.extend(touched.into_iter().map(of));
         read
+    }
+
+    fn write(&mut self, place: usize, now: Py<PyAny>, is_deleted: bool) {
+        let touched = &mut self.touched[place];
+        (touched.now, touched.is_deleted) = (now, is_deleted);
+        if !touched.is_written {
+            touched.is_written = true;
+            self.written.push(place);
+        }
     }
 
     fn has_read(&mut self, row: RowKey, value: Option<Py<PyAny>>) {
@@ -94,18 +104,16 @@ impl View {
             return Err(mistake(row.py(), "too_many_bytes", ()));
         }
         let place = self.place(row)?;
-        let run = self.running()?;
-        let touched = &mut run.touched[place];
-        touched.now = value.unbind();
-        if !touched.is_written {
-            touched.is_written = true;
-            run.written.push(place);
-        }
+        self.running()?.write(place, value.unbind(), false);
         Ok(())
     }
 
-    fn __delitem__(&self, row: &Bound<'_, PyAny>) -> PyResult<()> {
-        Err(mistake(row.py(), "deleted", ()))
+    fn __delitem__(&mut self, row: &Bound<'_, PyAny>) -> PyResult<()> {
+        let (py, place) = (row.py(), self.place(row)?);
+        let table = self.running()?.touched[place].table;
+        let initial = self.called.bind(py).call1((self.tables.initial(table),))?;
+        self.running()?.write(place, initial.unbind(), true);
+        Ok(())
     }
 
     fn __contains__(&self, row: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -167,7 +175,16 @@ impl View {
             None => self.called.bind(py).call1((self.tables.initial(table),))?,
         };
         let (key, before, now) = (key.unbind(), before.clone().unbind(), before.unbind());
-        run.touched.push(Touched { row, table, key, before, now, is_below, is_written: false });
+        run.touched.push(Touched {
+            row,
+            table,
+            key,
+            before,
+            now,
+            is_below,
+            is_deleted: false,
+            is_written: false,
+        });
         Ok(run.touched.len() - 1)
     }
 }

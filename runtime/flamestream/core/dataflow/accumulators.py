@@ -27,7 +27,7 @@ Entry = tuple[Meta, Any, Any, Any]
 """(meta, payload, the accumulator after it, its result). Below minimal time payload and result are None."""
 META = itemgetter(0)
 RESTORED = floor(Time(0))
-_ACCUMULATOR = 2
+VALUE = 2
 
 
 # A class of its own: a plain tuple of bytes may be a user's accumulator.
@@ -75,7 +75,7 @@ class Accumulators(KeyedState[Accumulation]):
         first_live = bisect_left(entries, cuts[-1], key=META)
         # the newest may still have its payload and result, which below minimal time nobody needs
         if len(kept) < first_live or (kept and entries[kept[-1]][1] is not None):
-            entries[:first_live] = [(entries[i][0], None, entries[i][_ACCUMULATOR], None) for i in kept]
+            entries[:first_live] = [(entries[i][0], None, entries[i][VALUE], None) for i in kept]
 
     def roll_back(self, bucket: Accumulation, cut: Meta) -> bool:
         place = bisect_left(bucket.entries, cut, key=META)
@@ -113,7 +113,7 @@ class Accumulators(KeyedState[Accumulation]):
         bucket.entries.append((RESTORED, None, _Stored(states), None))
 
     def stored(self, bucket: Accumulation) -> Stored | None:
-        accumulator = bucket.entries[0][_ACCUMULATOR] if len(bucket.entries) == 1 else None
+        accumulator = bucket.entries[0][VALUE] if len(bucket.entries) == 1 else None
         return accumulator if type(accumulator) is _Stored else None
 
     def state_at(self, key: bytes, cut: Time) -> Any:

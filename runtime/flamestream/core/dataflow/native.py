@@ -152,6 +152,11 @@ class NativeState:
         self._cuts = cuts
         self._vertex, self._reading = vertex, Reading.of(vertex)
 
+    @property
+    def changed(self) -> int:
+        """How many buckets a snapshot, or the trimming behind a commit, has to visit."""
+        return self._flow.count_changed(self.operation)  # type: ignore[no-any-return]
+
     def rows(self, number: int, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
         committed, announced = floor(self._cuts.committed), floor(cut)
@@ -181,7 +186,8 @@ class NativeState:
         if self._vertex.kind is Kind.GROUPING:  # it takes items at once, and no rows of an older version
             chains = map(self._reading.loaded, chains)
         elif isinstance(self._vertex.combine, Deciding):
-            chains = unfolded(chains, self._reading)
+            deleted, chains = unfolded(chains, self._reading)
+            self._flow.drop(self.operation, deleted)
         stored = self._flow.stored
         self._flow.load(
             self.operation,

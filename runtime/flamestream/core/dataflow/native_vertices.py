@@ -152,7 +152,7 @@ def _described_deciding(vertex: Vertex, deciding: Deciding, debug: bool) -> dict
     return {
         "decide": user_code.decided(vertex, debug),
         "functions": None if debug else deciding.functions,  # Python calls each twice
-        "rules": [(name, rules.initial, rules.check) for name, rules in deciding.rules.items()],
+        "rules": [(name, *rules[:2], deciding.stored(name)) for name, rules in deciding.rules.items()],
         "table": Table,
         "called": called,
         "refused": user_code.refused(vertex),

@@ -24,15 +24,15 @@ from operator import attrgetter
 from typing import Any, Final
 
 from flamestream.core.dataflow import user_code
-from flamestream.core.dataflow.accumulators import META, TRIM_ABOVE, Accumulators
+from flamestream.core.dataflow.accumulators import META, TRIM_ABOVE, VALUE, Accumulation, Accumulators
 from flamestream.core.dataflow.contention import Contended, Contention
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.stored import PLAIN, Reading
-from flamestream.core.protocol.chain import Chain, incomplete
+from flamestream.core.protocol.chain import DELETED, Chain, Row, incomplete, is_deleted
 from flamestream.model import payload as codec
 from flamestream.model.errors import unmatched
-from flamestream.model.ids import Slot
+from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta
 from flamestream.model.tables.ledger import ALL
 from flamestream.model.time import END, Time
@@ -41,7 +41,7 @@ Place = tuple[Meta, bytes]
 """The place of a transaction in the order: its meta and its encoding."""
 _PLACE, _ORDER = attrgetter("place"), attrgetter("meta")
 _NONE: Final = object()
-"""Stands for the value of a row that nobody below has written."""
+"""Stands for the value of a row that nobody below has written, or the last one who did has deleted."""
 
 
 class Transaction:
@@ -115,7 +115,7 @@ class Transactions(Accumulators):
 
         one.result, writes = self._decide(read, one.item)
         self._touch(one, before, one.read)
-        rows = {codec.encode((write.table, write.key)): write.after for write in writes}
+        rows = {codec.encode(row): _NONE if each.deleted else each.after for row, each in writes}
         self._wait(self._written(one, rows), cause)
 
     def _below(self, key: bytes, meta: Meta) -> Any:
@@ -208,6 +208,40 @@ class Transactions(Accumulators):
         self._forget_final()
         return self._contention.told()
 
+    def trim(self, bucket: Accumulation, cuts: list[Meta]) -> None:
+        """Also forget that a row was deleted, where nothing below that is needed."""
+        super().trim(bucket, cuts)
+        entries, gone = bucket.entries, 0
+        while gone < len(entries) and entries[gone][0] < cuts[-1] and self._is_deleted(bucket, gone):
+            gone += 1
+        del entries[:gone]
+
+    def roll_back(self, bucket: Accumulation, cut: Meta) -> bool:
+        return super().roll_back(bucket, cut) and not self._is_deleted(bucket, -1)
+
+    def row(self, bucket: Accumulation, number: int, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
+        before, newest = (bisect_left(bucket.entries, each, key=META) - 1 for each in (committed, cut))
+        if newest == before:
+            return None
+        is_stored = before >= 0 and not self._is_deleted(bucket, before)
+        if not is_stored:
+            bucket.full = 0  # (!) behind a deletion a row is full
+        if not self._is_deleted(bucket, newest):
+            return super().row(bucket, number, epoch, committed, cut)
+        bucket.full = bucket.chain = 0
+        return Row(number, bucket.slot, bucket.key, epoch, True, DELETED) if is_stored else None
+
+    def state_at(self, key: bytes, cut: Time) -> Any:
+        """The row's value at a live cut. Raises KeyError if there is none."""
+        value = super().state_at(key, cut)
+        if value is _NONE:
+            raise KeyError(key)
+        return value
+
+    @staticmethod
+    def _is_deleted(bucket: Accumulation, place: int) -> bool:
+        return bucket.entries[place][VALUE] is _NONE
+
     def go_back(self, cut: Time) -> None:
         """Be as at the live cut `cut`: what is above it comes again."""
         super().go_back(cut)
@@ -215,23 +249,32 @@ class Transactions(Accumulators):
 
     def load(self, chains: Iterable[Chain]) -> None:
         """Take rows from a snapshot. Raises Corrupt if some are missing."""
-        super().load(unfolded(chains, self._reading))
+        deleted, rows = unfolded(chains, self._reading)
+        for key in deleted & self.buckets.keys():
+            self._forget(key)
+        super().load(rows)
 
 
-def unfolded(chains: Iterable[Chain], reading: Reading) -> list[Chain]:
-    """Chains of rows alone: those that a fold has kept as one, a batch's, come first, for the others were written
-    since. Raises Corrupt if some are missing."""
-    found, since = list[Chain](), list[Chain]()
+def unfolded(chains: Iterable[Chain], reading: Reading) -> tuple[set[bytes], list[Chain]]:
+    """The keys of rows that are no more, and chains of the others alone: those that a fold has kept as one, a batch's,
+    come first, for the others were written since. Raises Corrupt if some are missing."""
+    found, since, folds = list[Chain](), list[Chain](), list[Chain]()
+    deleted = set[bytes]()
     for chain in chains:
-        if chain.key != ALL:
+        if chain.key == ALL:
+            folds.append(chain)
+        elif is_deleted(chain):
+            deleted.add(chain.key)
+        else:
             since.append(chain)
-            continue
+    for chain in folds:
         if not chain.full:
             raise incomplete(chain)
         for row, value in reading.accumulator(chain.states).rows.items():
             # (!) Of the row itself nothing is stored: its next one is full.
-            found.append(chain._replace(key=codec.encode(row), states=reading.unstored(value)))
-    return found + since
+            if (key := codec.encode(row)) not in deleted:
+                found.append(chain._replace(key=key, states=reading.unstored(value)))
+    return deleted, found + since
 
 
 def _same(one: Any, other: Any) -> bool:

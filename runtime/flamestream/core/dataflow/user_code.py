@@ -31,7 +31,9 @@ from flamestream.model.vertex import Function, Vertex, name_of
 check, checked_size = codec.check, codec.checked_size
 Fold = Callable[[Any, Any, bool], tuple[Any, Any]]
 """(accumulator before, payload, is it the first) -> (accumulator after, result)."""
-Decide = Callable[[Read, Any], tuple[Any, Sequence[Write[Any, Any]]]]
+Written = Sequence[tuple[tuple[str, Any], Write[Any, Any]]]
+"""The rows that a transaction has written, each as it is stored, with what it has done to it."""
+Decide = Callable[[Read, Any], tuple[Any, Written]]
 """(the rows below, a transaction) -> its result, and what it has written."""
 Refused = Callable[[Function | None, Exception, Any], Any]
 """(the function that has raised, its error, a transaction) -> the result of that."""
@@ -164,7 +166,7 @@ def decided(vertex: Vertex, debug: bool) -> Decide:
     assert isinstance(deciding, Deciding)
     decide = (DecidingTwice.of(deciding) if debug else deciding).decide
 
-    def call(read: Read, item: Any) -> tuple[Any, Sequence[Write[Any, Any]]]:
+    def call(read: Read, item: Any) -> tuple[Any, Written]:
         return _concluded(deciding, partial(decide, read, item), item)
 
     return call
@@ -188,9 +190,7 @@ def refused(vertex: Vertex) -> Refused:
     return call
 
 
-def _concluded(
-    deciding: Deciding, decide: Callable[[], Decision], item: Any
-) -> tuple[Any, Sequence[Write[Any, Any]]]:
+def _concluded(deciding: Deciding, decide: Callable[[], Decision], item: Any) -> tuple[Any, Written]:
     try:
         decision = decide()
         check(told := (item.number, decision))
@@ -199,7 +199,7 @@ def _concluded(
         raise
     except Exception as error:  # noqa: BLE001 (whatever user code raises becomes an item)
         return failure(deciding, error, item), ()
-    return told, decision.writes
+    return told, [((deciding.stored(write.table), write.key), write) for write in decision.writes]
 
 
 def balanced(balance: Function, debug: bool) -> Callable[[Any], int]:
@@ -291,7 +291,7 @@ class DecidingTwice(Deciding):
 def _rules_observed(rules: Rules) -> Rules:
     # an index is known by its `initial`
     initial = rules.initial if rules.initial is no_keys else observed(rules.initial, True)
-    return Rules(initial, None if rules.check is None else observed(rules.check, True))
+    return rules._replace(initial=initial, check=None if rules.check is None else observed(rules.check, True))
 
 
 def _observed_key(key: Function) -> Function:

@@ -22,6 +22,9 @@ from flamestream.model.errors import Corrupt
 from flamestream.model.ids import Epoch, Slot
 
 VERSION_BYTES: Final = 4
+DELETED: Final = b"\xc1"
+"""The whole state of a key that is no more: a byte with which no payload begins. The next state that its key has is a
+whole one (!), for a merge may have let this one go."""
 
 
 class Row(NamedTuple):
@@ -61,6 +64,11 @@ def chains_of(rows: Iterable[Row]) -> list[Chain]:
         of = operation, key
         chains[of] = Chain(operation, slot, key, epoch, full, (state,)).behind(chains.get(of))
     return list(chains.values())
+
+
+def is_deleted(chain: Chain) -> bool:
+    """Whether its key is no more."""
+    return chain.states[0] == DELETED
 
 
 def incomplete(chain: Chain) -> Corrupt:

@@ -77,7 +77,17 @@ def next_inventory(
     # a later one.
     first = 0 if previous is None else previous.epoch + 1
     fresh = (
-        versioned(replace(each, place=None, since=first), stored.get(each.number), first)
+        versioned(
+            replace(
+                each,
+                place=None,
+                since=first,
+                indexes=(),
+                tables=_tables(each, stored.get(each.number), first),
+            ),
+            stored.get(each.number),
+            first,
+        )
         for each in ours.operations
     )
     # The name of now beside what the number has been: `was` may have given it another.
@@ -92,12 +102,21 @@ def next_inventory(
                 form=each.form,
                 was=each.was,
                 like=each.like,
+                tables=each.tables,
                 version=each.version,
                 versions=each.versions,
             )
             for each in fresh
         ),
     )
+
+
+def _tables(now: Operation, old: Operation | None, first: int) -> tuple[tuple[str, int], ...]:
+    """The tables that came later than their state, each with the epoch from which on its rows count."""
+    if old is None:
+        return ()
+    since = {**dict.fromkeys(tables_in(now.form) - tables_in(old.form), first), **dict(old.tables)}
+    return tuple(sorted((table, epoch) for table, epoch in since.items() if table in tables_in(now.form)))
 
 
 def listed(index: SnapshotIndex) -> dict[int, Operation]:
@@ -228,6 +247,9 @@ def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collec
                 yield _removed(old, fresh)
         elif tables := tables_in(old.form):
             yield from map(_removed_table, sorted(tables - tables_in(new.form) - {*drop}))
+            yield from (
+                _late_index(*each) for each in new.indexes if each[0] not in tables and each[1] in tables
+            )
         elif new.form != old.form:
             yield (
                 f"operation {new.name!r} had a state of the form {old.form}, and is {new.form} now: give "
@@ -261,8 +283,15 @@ def _removed(old: Operation, fresh: Sequence[str]) -> str:
 
 def _removed_table(name: str) -> str:
     return (
-        f"it has rows of table {name!r}, and this graph has no such table: a table keeps its name; if its rows are to "
-        f"be forgotten, say upgrade: {{drop: [{_quoted(name)}]}} in the spec"
+        f"it has rows of table {name!r}, and this graph has no such table: if it is called otherwise now, say "
+        f"was={name!r} there; if its rows are to be forgotten, say upgrade: {{drop: [{_quoted(name)}]}} in the spec"
+    )
+
+
+def _late_index(name: str, table: str) -> str:
+    return (
+        f"index {name!r} is new, and table {table!r} has rows, of which it would have those alone that are set from "
+        f"now on: say so there, as in index({name!r}, key=..., partial=True), and set the others once more to have all"
     )
 
 

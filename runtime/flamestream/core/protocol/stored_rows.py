@@ -1,7 +1,8 @@
 """Stored rows: which vertex of the graph each row of a snapshot is of, and which number a vertex's rows have.
 
 Keeps: a row counts if the snapshot's index lists its number, and the row is not older than that operation
-(!): of one that was dropped, rows stay in segments that others need. Does not: compare graphs (inventory.py).
+(!), or its table: of one that was dropped, rows stay in segments that others need. Does not: compare graphs
+(inventory.py).
 """
 
 from collections import defaultdict
@@ -16,10 +17,13 @@ from flamestream.core.protocol.inventory import listed
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
+from flamestream.model.payloads.codec import encode
 from flamestream.model.payloads.older import OlderMark, know, marks, unkeyed, unmarked
 from flamestream.model.payloads.shapes import PayloadClass
-from flamestream.model.state_names import LEAST_NUMBER, Operation, number_of_sink
+from flamestream.model.state_names import LEAST_NUMBER, Operation, number_of_sink, tables_in
 
+NEVER: Final = 1 << 62
+"""An epoch that never comes."""
 TOGETHER: Final = 512
 """Keys that are looked at together."""
 
@@ -54,7 +58,9 @@ class Numbers:
             return self.of_all()
         known, inventory = listed(index), index.inventory
         found = {
-            _place(each): replace(known[each.number], version=each.version)
+            _place(each): replace(
+                known[each.number], version=each.version, tables=_tables(each, known[each.number])
+            )
             for each in self._operations
             if each.number in known
         }
@@ -92,6 +98,8 @@ def states_of(chains: Iterable[Chain], known: Known) -> dict[int, list[Chain]]:
     older = marks(known.classes)
     for vertex, each in known.operations.items():
         newer = [chain for chain in found.get(each.number, ()) if chain.epoch >= each.since]
+        if each.tables:
+            newer = _of_tables(newer, each.tables)
         before = [] if each.place is None else found.get(each.place, [])
         if newer or before:
             states[vertex] = _all_marked(_joined(newer, before), each, older)
@@ -144,6 +152,22 @@ def _joined(newer: list[Chain], older: list[Chain]) -> list[Chain]:
         return newer or older
     before = {chain.key: chain for chain in older}
     return [*(chain.behind(before.pop(chain.key, None)) for chain in newer), *before.values()]
+
+
+def _tables(ours: Operation, stored: Operation) -> tuple[tuple[str, int], ...]:
+    """From which epoch on rows of tables count, where not all do; NEVER: the snapshot has none."""
+    fresh = tables_in(ours.form) - tables_in(stored.form)
+    return (*stored.tables, *((table, NEVER) for table in sorted(fresh))) if fresh else stored.tables
+
+
+def _of_tables(chains: list[Chain], tables: tuple[tuple[str, int], ...]) -> list[Chain]:
+    """Those that are no rows of a dropped table."""
+    dropped = [(encode((table, ""))[:-1], since) for table, since in tables]
+    return [
+        chain
+        for chain in chains
+        if not any(chain.epoch < since and chain.key.startswith(head) for head, since in dropped)
+    ]
 
 
 def _place(operation: Operation) -> int:

@@ -126,7 +126,8 @@ class Prefetch:
         # (!) One that went and came back meanwhile has none of the rows that are there.
         before, now = self._known, self._numbers.known(index).operations
         return before is None or all(
-            vertex in now and now[vertex].since == each.since for vertex, each in before.operations.items()
+            vertex in now and (now[vertex].since, now[vertex].tables) == (each.since, each.tables)
+            for vertex, each in before.operations.items()
         )
 
     def _ask(self) -> list[Action]:

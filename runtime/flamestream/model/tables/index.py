@@ -9,7 +9,7 @@ Keeps: a row that was written once is in the index under what its value has, and
 that nobody has changed since the index is there.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,27 +52,45 @@ class IndexingState:
         return self._state[row]
 
     def __setitem__(self, row: Any, value: Any) -> None:
+        its = self._its(row)
+        before = self._state[row] if its else None
+        self._state[row] = value
+        for name, of in its:
+            old, new = called(of, before), called(of, value)
+            self._leave(name, old, _key(row))  # first: they may be one row
+            self._state[name, new] = self._state[name, new].add(_key(row))
+
+    def __delitem__(self, row: Any) -> None:
+        its = self._its(row)
+        before = self._state[row] if its else None
+        del self._state[row]
+        for name, of in its:
+            self._leave(name, called(of, before), _key(row))
+
+    def _its(self, row: Any) -> Sequence[tuple[str, Function]]:
+        """The indexes of the row's table. Raises UserError for a row of an index."""
         table = getattr(row[0], "name", row[0]) if isinstance(row, tuple) and row else None
         if table in self._names:
             raise UserError(f"{table!r} is an index, which follows the rows of its table: set those")
-        its = self._indexes.get(table, ()) if isinstance(table, str) else ()
-        before = self._state[row] if its else None
-        self._state[row] = value
-        key = row[1] if its and len(row) == 2 else row[1:] if its else None
-        for name, of in its:
-            old, new = called(of, before), called(of, value)
-            # discard first: they may be one row
-            self._state[name, old] = self._state[name, old].discard(key)
-            self._state[name, new] = self._state[name, new].add(key)
+        return self._indexes.get(table, ()) if isinstance(table, str) else ()
 
-    def __delitem__(self, row: Any) -> None:
-        del self._state[row]
+    def _leave(self, name: str, value: Any, key: Any) -> None:
+        """The row with this key has that value no more."""
+        left = self._state[name, value].discard(key)
+        if left:
+            self._state[name, value] = left
+        else:
+            del self._state[name, value]
 
     def __contains__(self, row: object) -> bool:
         return row in self._state
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._state)
+
+
+def _key(row: tuple[Any, ...]) -> Any:
+    return row[1] if len(row) == 2 else row[1:]
 
 
 def indexing(function: Function, watched: Callable[[Function], Function]) -> Function:

@@ -56,17 +56,23 @@ class Deciding:
     rules: dict[str, Rules] = field(default_factory=dict)
     keys: dict[int, Function] = field(default_factory=dict)
     """Rows that a function means to touch, made of an item; by the number of the function."""
-    keeps: ClassVar = "every row that was ever written, for ever"
+    indexes: dict[str, str] = field(default_factory=dict)
+    """The table of each index that has to have all of its rows; both by the names that they are stored by."""
+    keeps: ClassVar = "every row that was written, until a transaction deletes it"
 
     @property
     def form(self) -> str:
         """The form of its state (state_names.py)."""
-        return form_of_tables(self.rules)
+        return form_of_tables(map(self.stored, self.rules))
 
     @property
     def written(self) -> str:
         """For messages and plans."""
         return f"transact({', '.join(map(name_of, self.functions))})"
+
+    def stored(self, table: str) -> str:
+        """The name that the rows of a table are stored by."""
+        return self.rules[table].stored or table
 
     def decide(self, read: Read, item: Side) -> Decision:
         """The decision of a transaction."""
@@ -75,7 +81,8 @@ class Deciding:
     def __call__(self, before: Rows, item: Side) -> Rows:
         decision, rows = self.decide(before.rows.get, item), before.rows
         for write in decision.writes:
-            rows = rows.set((write.table, write.key), write.after)
+            row = self.stored(write.table), write.key
+            rows = rows.delete(row) if write.deleted else rows.set(row, write.after)
         return Rows(rows, item.number, decision)
 
 
@@ -90,9 +97,11 @@ class Ledger:
     decisions: Stream[Any] | None = None
     indexes: dict[str, list[tuple[str, Function]]] = field(default_factory=dict)
 
-    def index(self, table: str, name: str, key: Function) -> "Table[Any, Any]":
+    def index(self, table: str, name: str, key: Function, *, partial: bool) -> "Table[Any, Any]":
         """An index of a table, which all transactions keep, those before it too."""
         made = added_table(self.graph, name, Rules(no_keys))
+        if not partial:
+            self.deciding.indexes[name] = self.deciding.stored(table)
         if not self.indexes:
             functions = self.deciding.functions
             functions[:] = [Indexed(function, self.indexes) for function in functions]
@@ -149,13 +158,14 @@ class Table(Generic[K, V]):
         """A row of the table, as `keys=` of a `transact` names it."""
         return self.name, key
 
-    def index(self, name: str, *, key: Callable[[V], Any]) -> "Table[Any, Set[K]]":
+    def index(self, name: str, *, key: Callable[[V], Any], partial: bool = False) -> "Table[Any, Set[K]]":
         """A table that has, for each value of `key(row's value)`, the keys of the rows that have it.
 
-        It is kept by the transactions that change the rows, and has those that were changed since it is there. Raises
-        GraphError if the graph has a table of that name.
+        It is kept by the transactions that set the rows. A job whose table has rows already is refused with a new
+        index, but for a `partial` one, which has those rows that were set since it is there. Raises GraphError if the
+        graph has a table of that name.
         """
-        return self.ledger.index(self.name, name, key)
+        return self.ledger.index(self.name, name, key, partial=partial)
 
     def changes(self) -> Stream[Write[K, V]]:
         """Each row that a transaction of the graph changes, in their order. Raises GraphError if none stands before
@@ -257,6 +267,11 @@ def added_table(graph: "Graph", name: str, rules: Rules) -> Table[Any, Any]:
         raise GraphError(
             f"{call_site()}: graph {graph.name!r} has two tables named {name!r}: use the first one twice"
         )
+    if (stored := rules.stored or name) in map(ledger.deciding.stored, ledger.deciding.rules):
+        raise GraphError(
+            f"{call_site()}: two tables of graph {graph.name!r} would have the rows of {stored!r}: was= is the name "
+            "that a table had, and no other has now"
+        )
     ledger.deciding.rules[name] = rules
     return Table(ledger, name)
 
@@ -293,8 +308,11 @@ def _told(rows: Rows, _item: Side) -> tuple[int, Decision | None]:
     return rows.number, rows.decision
 
 
-def folded(graph: "Graph", state: Mapping[tuple[int, bytes], Any]) -> dict[tuple[int, bytes], Any]:
-    """The state of each vertex and key where a snapshot has each row by itself: as the fold has them."""
+def folded(
+    graph: "Graph", state: Mapping[tuple[int, bytes], Any], deleted: object
+) -> dict[tuple[int, bytes], Any]:
+    """The state of each vertex and key where a snapshot has each row by itself: as the fold has them. `deleted` is
+    given for rows that are no more."""
     found, rows = dict[tuple[int, bytes], Any](), dict[int, list[tuple[bytes, Any]]]()
     for (vertex, key), value in state.items():
         if key != ALL and isinstance(graph.vertices[vertex].combine, Deciding):
@@ -304,6 +322,7 @@ def folded(graph: "Graph", state: Mapping[tuple[int, bytes], Any]) -> dict[tuple
     for vertex, its in rows.items():
         before = found.get((vertex, ALL), Rows(Map())).rows
         for key, value in its:
-            before = before.set(decode(key), value)
+            row = decode(key)
+            before = before.delete(row) if value is deleted else before.set(row, value)
         found[vertex, ALL] = Rows(before)
     return found

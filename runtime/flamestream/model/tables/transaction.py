@@ -5,8 +5,8 @@
 ...     rows["accounts", "bob"] += amount
 ...     return amount
 >>> limits = {"accounts": Rules(int, lambda key, balance: balance >= 0)}
->>> decide(transfer, 5, {("accounts", "alice"): 7}.get, limits).writes
-(Write(table='accounts', key='alice', before=7, after=2), Write(table='accounts', key='bob', before=0, after=5))
+>>> decide(transfer, 5, {("accounts", "bob"): 7, ("accounts", "alice"): 5}.get, limits).writes[0]
+Write(table='accounts', key='alice', before=5, after=0, deleted=False)
 >>> decide(transfer, 9, {("accounts", "alice"): 7}.get, limits)
 Decision(result=Aborted(transaction=9, reason='a check', table='accounts', key='alice'), writes=(), aborted=True)
 
@@ -16,7 +16,7 @@ which function is a user's.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from flamestream.model.errors import PayloadError, UserError
 from flamestream.model.failure import Raised, called, shortened
@@ -70,6 +70,10 @@ class Write(Generic[K, V]):
     key: K
     before: V
     after: V
+    deleted: bool = False
+    """The row is no more: `after` is what it reads as from then on, which the table's `initial` gives."""
+    ADDED_FIELDS: ClassVar[int] = 1
+    """The last fields, which version 3 of payloads of FlameStream's own did not have (docs/reference/formats.md)."""
 
 
 class Rules(NamedTuple):
@@ -79,6 +83,8 @@ class Rules(NamedTuple):
     """Gives the value of a row that nobody has written."""
     check: Function | None = None
     """(key, value) -> may a transaction leave that? None: anything."""
+    stored: str = ""
+    """The name that its rows are stored by, if that is another: the one that it had at first."""
 
 
 @payload_type
@@ -89,7 +95,7 @@ class Decision:
     result: Any
     """The value that its function gave, or `Aborted`."""
     writes: tuple[Write[Any, Any], ...] = ()
-    """Rows whose value is another than before, in the order in which they were first written."""
+    """Rows whose value is another than before, or that are no more, in the order in which they were first written."""
     aborted: bool = False
 
 
@@ -99,20 +105,23 @@ _UNWRITTEN: Final = object()
 
 
 class State:
-    """The rows of all tables as one transaction sees them: `state[table, key]`, to be read and to be set.
+    """The rows of all tables as one transaction sees them: `state[table, key]`, to be read, set and deleted.
 
     `state[table, a, b]` is the row with the key `(a, b)`. Rows that nobody has written have what the table's
     `initial` gives. Raises UserError for more than MOST_KEYS of them, for a table that is not the graph's, and for
     more than MOST_BYTES that are written.
     """
 
-    __slots__ = ("_before", "_bytes", "_now", "_read", "_rules", "_written")
+    __slots__ = ("_before", "_bytes", "_deleted", "_new", "_now", "_read", "_rules", "_written")
 
     def __init__(self, read: Read, rules: Mapping[str, Rules]) -> None:
         self._read, self._rules, self._bytes = read, rules, 0
         self._before: dict[bytes, tuple[str, Any, Any]] = {}
         self._now: dict[bytes, Any] = {}
         self._written: dict[bytes, None] = {}
+        self._new: set[bytes] = set()
+        """Rows that nobody before has written, or the last one who did has deleted."""
+        self._deleted: set[bytes] = set()
 
     def __getitem__(self, row: tuple[Any, Any]) -> Any:
         return self._now[self._place(row)]
@@ -124,9 +133,13 @@ class State:
         place = self._place(row)
         self._now[place] = value
         self._written[place] = None
+        self._deleted.discard(place)
 
     def __delitem__(self, row: tuple[Any, Any]) -> None:
-        raise deleted()
+        place = self._place(row)
+        self._now[place] = called(self._rules[self._before[place][0]].initial)
+        self._written[place] = None
+        self._deleted.add(place)
 
     def __contains__(self, row: object) -> bool:
         raise looked_for()
@@ -141,9 +154,17 @@ class State:
 
     @property
     def writes(self) -> tuple[Write[Any, Any], ...]:
-        """The rows that are another than before."""
-        found = (Write(*self._before[place], self._now[place]) for place in self._written)
-        return tuple(write for write in found if encode(write.before) != encode(write.after))
+        """The rows that are another than before, or no more."""
+        return tuple(
+            Write(*self._before[place], self._now[place], place in self._deleted)
+            for place in self._written
+            if self._has_changed(place)
+        )
+
+    def _has_changed(self, place: bytes) -> bool:
+        if place in self._deleted:
+            return place not in self._new
+        return encode(self._before[place][2]) != encode(self._now[place])
 
     def _place(self, row: tuple[Any, ...]) -> bytes:
         if type(row) is not tuple or len(row) < 2:
@@ -155,8 +176,9 @@ class State:
                 raise too_many_rows(table, key)
             if table not in self._rules:
                 raise no_table(table, self._rules)
-            value = self._read((table, key), _UNWRITTEN)
+            value = self._read((self._rules[table].stored or table, key), _UNWRITTEN)
             if value is _UNWRITTEN:
+                self._new.add(place)
                 value = called(self._rules[table].initial)
             self._before[place] = table, key, value
             self._now[place] = value
@@ -188,10 +210,6 @@ def too_many_bytes() -> UserError:
     return UserError(f"a transaction writes more than {MOST_BYTES >> 20} MiB: make several of it")
 
 
-def deleted() -> UserError:
-    return UserError("rows are not deleted: set one to what the table's `initial` gives")
-
-
 def looked_for() -> UserError:
     return UserError("every row is there, with what the table's `initial` gives if nobody has written it")
 
@@ -218,6 +236,8 @@ def decide(
         writes = state.writes
         for write in writes:
             allows = rules[write.table].check
+            if write.deleted:
+                continue
             if allows is not None and not called(allows, write.key, write.after):
                 return Decision(Aborted(transaction, CHECK, write.table, write.key), aborted=True)
     except Raised as raised:

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from flamestream.core.dataflow.stored import Reading
-from flamestream.core.protocol.chain import incomplete
+from flamestream.core.protocol.chain import incomplete, is_deleted
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.model.graph import Graph
-from flamestream.model.payloads.codec import encode
+from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.tables.ledger import ALL, Deciding, folded
 from flamestream.node.queries.rows import Row
 from flamestream.ports import ObjectStore
@@ -27,7 +27,7 @@ def states_at(graph: Graph, index: SnapshotIndex, objects: ObjectStore, rows: Se
     """The state of each row; NOTHING where there is none. Raises Corrupt, and UserError for a state that this code
     cannot read."""
     # a batch has all rows of tables as one (model/tables/ledger.py)
-    states = folded(graph, states_in(graph, index, objects, {row.encoded for row in rows} | {ALL}))
+    states = folded(graph, states_in(graph, index, objects, {row.encoded for row in rows} | {ALL}), NOTHING)
     return [_state(row, states) for row in rows]
 
 
@@ -38,13 +38,14 @@ def every_state(graph: Graph, index: SnapshotIndex, objects: ObjectStore, vertex
         found = {
             encode(row): value for row, value in every.rows.items()
         } | found  # those behind a batch are newer
-    return found
+    return {key: value for key, value in found.items() if value is not NOTHING}
 
 
 def states_in(
     graph: Graph, index: SnapshotIndex, objects: ObjectStore, keys: Collection[bytes] | None = None
 ) -> dict[tuple[int, bytes], Any]:
-    """The states of `keys`, of all if left out, by vertex and key, as a snapshot has them. Raises as `states_at`."""
+    """The states of `keys`, of all if left out, by vertex and key, as a snapshot has them; NOTHING for a row that was
+    deleted. Raises as `states_at`."""
     tables = (segment_table(objects, ref) for ref in index.segments)
     parts = [part_of(table if keys is None else of_keys(table, keys)) for table in tables]
     found = {}
@@ -53,7 +54,8 @@ def states_in(
         for chain in chains:
             if not chain.full:
                 raise incomplete(chain)
-            found[vertex, chain.key] = reading.value(kind, chain.states)
+            gone = is_deleted(chain)
+            found[vertex, chain.key] = NOTHING if gone else reading.value(kind, chain.states)
     return found
 
 
@@ -61,4 +63,4 @@ def _state(row: Row, states: Mapping[tuple[int, bytes], Any]) -> Any:
     if not row.in_table:
         return states.get((row.vertex, row.encoded), NOTHING)
     every = states.get((row.vertex, ALL))
-    return NOTHING if every is None else every.rows.get((row.name, row.key), NOTHING)
+    return NOTHING if every is None else every.rows.get(decode(row.encoded), NOTHING)

@@ -42,16 +42,18 @@ class Kept:
 
     def __init__(self, graph: Graph) -> None:
         self._graph, self._vertices = graph, graph.kept
-        self._tables = frozenset(() if graph.ledger is None else graph.ledger.deciding.rules)
+        deciding = None if graph.ledger is None else graph.ledger.deciding
+        self._tables = {} if deciding is None else {name: deciding.stored(name) for name in deciding.rules}
+        """The name that the rows of each table are stored by."""
 
     def row(self, name: str, key: Any) -> Row:
         """The row of a key. Raises ManifestError, and PayloadError for a key that is no payload."""
         vertex, in_table = self._vertex(name), name in self._tables
-        return Row(name, key, vertex, encode((name, key) if in_table else key), in_table)
+        return Row(name, key, vertex, encode((self._tables[name], key) if in_table else key), in_table)
 
     def matching(self, name: str, prefix: str | None) -> tuple[int, Matching]:
         """The vertex of a name, and which of its keys are meant. Raises ManifestError."""
-        head = encode((name, ""))[:-1] if name in self._tables else b""
+        head = encode((self._tables[name], ""))[:-1] if name in self._tables else b""
         return self._vertex(name), Matching(head, prefix)
 
     def key(self, name: str, encoded: bytes) -> Any:

@@ -2,8 +2,8 @@
 owners.
 
 Transfers touch one to eight accounts, find some of them by reading others, are aborted by their function or by a
-check, raise, or only read; deposits come from an ordinary stream. A few accounts have most of them. Or they go through
-folds, one behind the other or side by side, in one transactional subgraph or in several.
+check, raise, only read, or close an account; deposits come from an ordinary stream. A few accounts have most of them.
+Or they go through folds, one behind the other or side by side, in one transactional subgraph or in several.
 """
 
 from random import Random
@@ -29,8 +29,9 @@ def bank_job(rng: Random) -> SimJob:
     graph, stream, sources = source_streams(rng, "bank")
     # a transfer is never allowed to take what is not there
     accounts = graph.table("accounts", initial=int, check=lambda _, balance: balance >= 0)
-    owners: Table[str, Vector[int]] = graph.table("owners", initial=Vector)
+    owners: Table[str, Vector[int]] = graph.table("owners", initial=Vector, was="holders")
     most = rng.choice([1, 2, 8])
+    closing = rng.choice([0, 5, 16])
 
     def transfer(state: State, payload: Payload) -> Payload:
         account, text = payload
@@ -45,6 +46,9 @@ def bank_job(rng: Random) -> SimJob:
         for other in others:
             state[accounts, account] -= amount
             state[accounts, other] += amount
+        if amount == closing:
+            del state[accounts, account]
+            del state[owners, LETTERS[len(text) % 16]]
         # found by reading: who owns it says which account is told
         told = LETTERS[len(state[owners, account]) % 16]
         state[owners, told] = state[owners, told].append(amount)
@@ -108,7 +112,7 @@ def _fold(halves: Stream[Payload], name: str, limit: int) -> Stream[Payload]:
 
 
 def _told(write: Any) -> Payload:
-    return write.key, f"{write.before}-{write.after}"
+    return write.key, f"{write.before}-{write.after}" + "-deleted" * write.deleted
 
 
 def _record(rng: Random) -> Any:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, Filter, InputPartition
 
 from flamestream.core.dataflow.stored import Reading
-from flamestream.core.protocol.chain import Chain
+from flamestream.core.protocol.chain import Chain, is_deleted
 from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
 from flamestream.core.protocol.stored_rows import Known, Numbers, states_of
 from flamestream.model import payload as codec
@@ -95,7 +95,8 @@ def _states(store: str, part: _Slots, graph: Graph, known: Known) -> Iterator[tu
     for vertex, chains in sorted(states_of(chains_in(parts), known).items()):
         reading, kind = Reading.of(graph.vertices[vertex]), graph.vertices[vertex].kind
         for chain in sorted(chains, key=attrgetter("key")):
-            if chain.full:  # else its full row is in a segment that `first_state` did not look at
+            # not full: its full row is in a segment that `first_state` did not look at
+            if chain.full and not is_deleted(chain):
                 yield Chain(vertex, *chain[1:]), reading.value(kind, chain.states)
 
 

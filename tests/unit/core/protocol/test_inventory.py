@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 import flamestream as fs
-from flamestream.core.protocol.chain import Chain, is_older
+from flamestream.core.protocol.chain import Chain, Row, chains_of, is_older
 from flamestream.core.protocol.inventory import (
     inventory_of,
     leaving,
@@ -26,6 +26,7 @@ from flamestream.model.ids import NO_FENCE, Epoch, SinkName, Slot, SourceName
 from flamestream.model.payload import encode
 from flamestream.model.state_names import Named, number_of_sink
 from flamestream.model.stream import Stream
+from flamestream.model.tables.ledger import Table
 from flamestream.model.time import END, FrontId, Time
 from support.payloads import defined
 
@@ -442,3 +443,49 @@ def test_a_snapshot_says_the_tables_of_the_code_that_made_it() -> None:
     after = next_inventory(before, more)
     assert after is not None and only_in(after, before.inventory) == ["owners"]
     assert only_in(before.inventory, after) == []
+
+
+def test_an_index_of_a_table_that_has_rows_is_refused_unless_it_is_partial() -> None:
+    def indexed(partial: bool) -> Graph:
+        made = bank("accounts")
+        assert made.ledger is not None
+        Table(made.ledger, "accounts").index("by_value", key=str, partial=partial)
+        return made
+
+    before = snapshot(bank("accounts"))
+    assert "index 'by_value' is new, and table 'accounts' has rows" in reason(before, indexed(False))
+    assert reason(before, indexed(True)) == reason(snapshot(indexed(False)), indexed(False)) == ""
+
+
+def test_a_table_is_found_by_the_name_that_it_had() -> None:
+    def renamed(name: str, was: str = "") -> Graph:
+        made = Graph("bank")
+        table = made.table(name, initial=int, was=was)
+        made.source("s").upsert(table, key=str).committed.sink("out")
+        return made
+
+    assert "say was='accounts' there" in reason(snapshot(renamed("accounts")), renamed("balances"))
+    assert reason(snapshot(renamed("accounts")), renamed("balances", "accounts")) == ""
+    assert reason(snapshot(renamed("balances", "accounts")), renamed("accounts")) == ""
+
+
+def test_rows_of_a_table_that_was_dropped_do_not_count_where_it_comes_back() -> None:
+    def at(before: SnapshotIndex | None, epoch: int, *tables: str) -> SnapshotIndex:
+        found = snapshot(bank(*tables))
+        inventory = next_inventory(before, inventory_of(bank(*tables)))
+        return replace(found, epoch=Epoch(epoch), inventory=inventory)
+
+    def counted(index: SnapshotIndex, *epochs: int) -> list[int]:
+        ours = Numbers(bank("accounts", "limits"))
+        (number,) = ours.of_states.values()
+        rows = [Row(number, Slot(0), encode(("limits", n)), Epoch(n), True, b"\x01") for n in epochs]
+        rows.append(Row(number, Slot(0), encode(("accounts", 0)), Epoch(1), True, b"\x01"))
+        (chains,) = states_of(chains_of(rows), ours.known(index)).values()
+        return [chain.epoch for chain in chains if chain.key.startswith(encode(("limits", ""))[:-1])]
+
+    both = at(None, 1, "accounts", "limits")
+    dropped = at(both, 2, "accounts")
+    back = at(at(dropped, 3, "accounts", "limits"), 4, "accounts", "limits")
+    assert counted(both, 1) == [1]
+    assert counted(dropped, 1) == [], "the first recovery of the code that has it again"
+    assert counted(back, 1, 3, 4) == [3, 4], "and each after that"

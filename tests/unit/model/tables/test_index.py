@@ -30,7 +30,10 @@ def moves(graph: Graph, look: Any) -> None:
 
     def move(state: Any, asked: tuple[tuple[str, str, int], ...]) -> Any:
         for name, city, age in asked:
-            state[customers, name, 1] = Customer(city, age)
+            if age:
+                state[customers, name, 1] = Customer(city, age)
+            else:
+                del state[customers, name, 1]
         return look(state, customers, by_city, by_age)
 
     moved = graph.source("moves").transact(move)
@@ -46,12 +49,13 @@ def test_an_index_has_the_keys_of_all_rows_that_were_set_by_their_newest_values(
             (
                 rng.choice("abcdefgh"),
                 rng.choice(["Bern", "Genf", "Chur", "nowhere"][: rng.choice([3, 3, 4])]),
-                rng.randrange(40),
+                rng.choice([0, rng.randrange(40), rng.randrange(40)]),
             )
             for _ in range(rng.choice([1, 1, 2, 3]))
         )
         asked.append(some)
         after = rows | {name: Customer(city, age) for name, city, age in some}
+        after = {name: customer for name, customer in after.items() if customer.age}
         if any(customer.city == "nowhere" for customer in after.values()):
             continue
         rows = after
@@ -81,6 +85,26 @@ def test_an_index_cannot_be_set_by_itself() -> None:
     moves(graph, look)
     with pytest.raises(UserError, match="'by_city' is an index, which follows the rows of its table"):
         graph.run(moves=[(("a", "Bern", 1),)])
+
+
+def test_a_value_that_no_row_has_any_more_has_no_row_in_it() -> None:
+    graph = Graph("g")
+    table = graph.table("t", initial=int)
+    by_value = table.index("by_value", key=lambda value: value)
+
+    def set_or_deleted(state: Any, pair: tuple[str, int]) -> None:
+        if pair[1]:
+            state[table, pair[0]] = pair[1]
+        else:
+            del state[table, pair[0]]
+
+    graph.source("in").transact(set_or_deleted)
+    by_value.changes().map(lambda write: (write.key, write.after, write.deleted)).sink("out")
+    found = graph.run(**{"in": [("a", 5), ("b", 5), ("a", 6), ("b", 0)]})["out"]
+    a, b = fs.Set(["a"]), fs.Set(["b"])
+    assert found == [
+        (5, a, False), (5, fs.Set(["a", "b"]), False), (5, b, False), (6, a, False), (5, fs.Set(), True),
+    ]  # fmt: skip
 
 
 def test_what_its_function_raises_is_told_as_any_function_s() -> None:

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 import flamestream as fs
 from flamestream.core.dataflow.twice import twice
 from flamestream.model.errors import GraphError, UserError
-from flamestream.model.tables.ledger import Table
+from flamestream.model.tables.ledger import Rows, Table
 from flamestream.model.tables.transaction import MOST_KEYS, Decision, Rules, decide
 from flamestream.model.vertex import name_of
+from flamestream.model.windows.process import Side
 from flamestream.testing import check, outputs
 
 Transfer = tuple[str, str, int]
@@ -46,6 +47,40 @@ def test_rows_change_together_and_a_broken_check_leaves_them() -> None:
         "refused": [(("a", "b", 3), "a check", "accounts", "a")],
         "balances": [("a", 0, 5), ("a", 5, 2), ("b", 0, 3), ("b", 3, 2), ("a", 2, 3)],
     }
+
+
+def test_a_row_that_is_deleted_reads_as_if_nobody_had_written_it() -> None:
+    def closed(state: Any, item: Transfer) -> int:
+        left = state["accounts", item[0]]
+        del state["accounts", item[0]]
+        assert state["accounts", item[0]] == 10
+        if item[2]:
+            state["accounts", item[0]] = item[2]
+        return left  # type: ignore[no-any-return]
+
+    graph = bank(closed, initial=lambda: 10, check=lambda _, balance: balance < 10)
+    found = graph.run(deposits=[("a", 5), ("b", 6)], transfers=[("a", "", 0), ("a", "", 0), ("b", "", 7)])
+    assert found["moved"] == [5, 10, 6]
+    assert found["balances"] == [("a", 10, 5), ("b", 10, 6), ("a", 5, 10), ("b", 6, 7)], (
+        "no check is asked of what is no more, and one that is not there does not change"
+    )
+
+
+def test_a_change_says_whether_its_row_is_deleted() -> None:
+    rules, stored = {"rows": Rules(int)}, {("rows", "a"): 0, ("rows", "b"): 1}
+
+    def deletes(state: Any, _: None) -> None:
+        for key in "abc":
+            del state["rows", key]
+        state["rows", "b"] = 0
+        state["rows", "d"] = 1
+        del state["rows", "d"]
+
+    decision = decide(deletes, None, stored.get, rules)
+    assert decision.writes == (
+        fs.Write("rows", "a", 0, 0, deleted=True),
+        fs.Write("rows", "b", 1, 0),
+    )
 
 
 def test_an_abort_leaves_what_was_written_before_it() -> None:
@@ -134,7 +169,7 @@ def test_a_check_that_raises_is_an_error_item_that_names_it() -> None:
         (lambda state, item: state["accounts"], r"write state\[table, key\]"),
         (lambda state, item: ("accounts", "a") in state, "every row is there"),
         (lambda state, item: list(state), "cannot go through all"),
-        (lambda state, item: state.__delitem__(("accounts", "a")), "rows are not deleted"),
+        (lambda state, item: state.__delitem__(("account", "a")), "no table 'account'"),
         (lambda state, item: state.__setitem__(("accounts", "a"), "x" * (9 << 20)), "writes more than 8 MiB"),
     ],
 )
@@ -273,3 +308,20 @@ def test_tables_are_told_by_name_and_stand_before_what_uses_them() -> None:
         graph.table("accounts", initial=int)
     with pytest.raises(GraphError, match="no transaction"):
         accounts.changes()
+
+
+def test_rows_of_a_table_are_stored_by_the_name_that_it_had_and_told_by_its_own() -> None:
+    graph = fs.Graph("bank")
+    balances = graph.table("balances", initial=int, was="accounts")
+    graph.source("in").upsert(balances, key=lambda pair: pair[0], value=lambda pair: pair[1])
+    balances.changes().map(lambda write: (write.table, write.key)).sink("out")
+    assert graph.ledger is not None
+    deciding = graph.ledger.deciding
+    before = Rows(fs.Map({("accounts", "a"): 5}))
+    after = deciding(before, Side(0, ("a", 7)))
+    assert dict(after.rows.items()) == {("accounts", "a"): 7} and after.decision is not None
+    assert after.decision.writes == (fs.Write("balances", "a", 5, 7),)
+    assert graph.run(**{"in": [("a", 5)]})["out"] == [("balances", "a")]
+    assert deciding.form == "tables accounts"
+    with pytest.raises(GraphError, match="would have the rows of 'accounts'"):
+        graph.table("accounts", initial=int)

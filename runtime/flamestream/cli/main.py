@@ -23,6 +23,7 @@ from flamestream.cli import (
     simulate,
     snapshots,
     status,
+    ui,
     validate,
 )
 from flamestream.cli.changes import upgrade
@@ -36,6 +37,7 @@ for module in (
     plan,
     upgrade,
     status,
+    ui,
     query,
     cat,
     audit,
@@ -47,7 +49,7 @@ for module in (
     reset,
     doctor,
 ):
-    help_alone = module not in (doctor, papers)
+    help_alone = module not in (doctor, papers, ui)
     app.command(module.__name__.rpartition(".")[2], no_args_is_help=help_alone)(module.command)
 app.command("ticks", no_args_is_help=True)(snapshots.ticks)
 app.add_typer(snapshots.app, name="snapshots")

@@ -97,11 +97,11 @@ export function made(place: HTMLElement, panel: Panel, data: Data, marks: () => 
   const axis = { stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--grid"), width: 1 }, font: "11px system-ui, sans-serif" };
   const options: uPlot.Options = {
     width: Math.max(240, place.clientWidth),
-    height: panel.logarithmic ? 220 : 140,
+    height: panel.logarithmic ? 230 : 150,
     padding: [panel.marked ? 20 : 8, 12, 0, 0],
     legend: { show: false },
     cursor: { sync: { key: "time" }, drag: { x: true, y: false, setScale: false }, points: { size: 5 } },
-    scales: { x: { time: true }, y: panel.logarithmic ? { distr: 3, range: (_, min, max) => [Math.max(0.1, (min || 1) / 1.5), Math.max(10, (max || 10) * 1.5)] } : { range: (_, _min, max) => [0, Math.max(1, (max ?? 1) * 1.1)] } },
+    scales: { x: { time: true }, y: panel.logarithmic ? { distr: 3, range: (_, min, max) => [10 ** Math.floor(Math.log10(Math.max(min || 1, 0.1))), 10 ** Math.ceil(Math.log10(Math.max(max || 10, 10) * 1.01))] } : { range: (_, _min, max) => [0, Math.max(1, (max ?? 1) * 1.1)] } },
     axes: [
       { ...axis, values: (_, ticks) => ticks.map((tick) => clock(tick * 1000)), space: 80 },
       { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : tick >= 1000 ? `${tick / 1000}k` : String(tick))) },

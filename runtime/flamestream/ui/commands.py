@@ -21,8 +21,6 @@ MOST: Final = 2
 SECONDS: Final = 1800.0
 MOST_BYTES: Final = 32 << 20
 MOST_WAITING: Final = 16
-NICE: Final = 10
-"""Below a job's own processes, which share the machine."""
 
 
 class Commands:
@@ -42,18 +40,18 @@ class Commands:
         """The last command that was started under a name, or its answer."""
         return self._last.get(name, Ran())
 
-    def start(self, name: tuple[str, ...], arguments: Sequence[str]) -> Ran:
-        """Start one under a name that has none under way."""
+    def start(self, name: tuple[str, ...], arguments: Sequence[str], *, nice: int = 0) -> Ran:
+        """Start one under a name that has none under way. `nice`: how far below others it stands for a processor."""
         began = now()
         self._last[name] = Ran(state="running", began=began)
-        self._tasks[name] = asyncio.create_task(self._to_the_end(name, began, arguments))
+        self._tasks[name] = asyncio.create_task(self._to_the_end(name, began, arguments, nice))
         return self._last[name]
 
     async def answer(self, arguments: Sequence[str]) -> Ran:
-        """The answer of one that was not started before."""
+        """The answer of one that somebody waits for."""
         began = now()
         async with self._room:
-            code, answer = await _run(arguments)
+            code, answer = await _run(arguments, nice=0)
         return Ran(state="done", began=began, ended=now(), code=code, answer=answer)
 
     async def close(self) -> None:
@@ -63,10 +61,12 @@ class Commands:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _to_the_end(self, name: tuple[str, ...], began: int, arguments: Sequence[str]) -> None:
+    async def _to_the_end(
+        self, name: tuple[str, ...], began: int, arguments: Sequence[str], nice: int
+    ) -> None:
         try:
             async with self._room:
-                code, answer = await _run(arguments)
+                code, answer = await _run(arguments, nice=nice)
             self._last[name] = Ran(state="done", began=began, ended=now(), code=code, answer=answer)
         finally:
             del self._tasks[name]
@@ -77,9 +77,9 @@ def now() -> int:
     return time.time_ns() // 1000
 
 
-async def _run(arguments: Sequence[str]) -> tuple[int, Any]:
+async def _run(arguments: Sequence[str], *, nice: int) -> tuple[int, Any]:
     """Exit code and answer of `flamestream ... --json`."""
-    command = ["nice", "-n", str(NICE), sys.executable, "-m", "flamestream.cli.main", *arguments, "--json"]
+    command = ["nice", "-n", str(nice), sys.executable, "-m", "flamestream.cli.main", *arguments, "--json"]
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL, env=os.environ,

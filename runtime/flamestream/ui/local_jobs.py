@@ -25,6 +25,8 @@ from flamestream.ui.source import Kind, Ran, Refused, Row
 MOST_JOBS: Final = 5000
 LIST_EVERY: Final = 1.0
 """Seconds between two looks at which jobs there are, and at their logs."""
+NICE: Final = {"audit": 10}
+"""An audit stands below the job's own processes, with which it shares the machine."""
 VERDICTS: Final = {int(ExitCode.OK): "clean", int(ExitCode.DIFFERENCE): "differs"}
 """The verdict of an audit, by its exit code."""
 
@@ -109,7 +111,7 @@ class LocalJobs:
             raise Refused(409, f"one is under way: {kind}")
         if self._commands.busy:
             raise Refused(503, "too many commands wait already")
-        return self._commands.start((job, kind), self._arguments(job, kind, asked))
+        return self._commands.start((job, kind), self._arguments(job, kind, asked), nice=NICE.get(kind, 0))
 
     def ran(self, job: str, kind: Kind) -> Ran:
         """The last one that was started."""

@@ -2,9 +2,9 @@
 
     python scripts/page.py
 
-Cached by content: a stamp beside the files holds a hash of all that they are made from. Needs Node >= 20 with npm, which
-takes what `page/package-lock.json` pins by hash from the registry that is configured. Without them nothing is built,
-and `flamestream ui` says so; everything else works.
+Cached by content: a stamp beside the files holds a hash of all that they are made from. Needs Node >= 20 with npm,
+which takes what `page/package-lock.json` pins by hash from the registry that is configured. Without them nothing is
+built, and `flamestream ui` says so; everything else works.
 
 Keeps: the files are at most MOST bytes as a browser gets them. Does not: run what packages would run when they are
 installed (`page/.npmrc`).

@@ -27,7 +27,7 @@ def serve(root: Path, listen: str, *, actions: bool, version: str, told: Callabl
     if nobody can listen there, or the page is not built."""
     if not (STATIC / "index.html").exists():
         raise ManifestError(
-            "the page is not built here: run `make setup` (or `python3 scripts/page.py`) where there is Node 20 with npm"
+            "the page is not built here: run `make setup` (or scripts/page.py) where there is Node 20 with npm"
         )
     asyncio.run(_serve(root, listen, actions=actions, version=version, told=told))
 

@@ -22,6 +22,7 @@ export interface Drawing {
 const HEIGHT = 46;
 const LETTER = 7.2;
 const SECOND = 6.2;
+let drawings = 0;
 
 export function drawn(vertices: Vertex[], narrow: boolean): Drawing {
   const graph = new graphlib.Graph({ multigraph: true }).setGraph({ rankdir: narrow ? "TB" : "LR", nodesep: 18, ranksep: narrow ? 28 : 44, marginx: 4, marginy: 4 });
@@ -33,11 +34,12 @@ export function drawn(vertices: Vertex[], narrow: boolean): Drawing {
   for (const vertex of vertices)
     vertex.outputs.forEach((to, at) => graph.setEdge(String(vertex.id), String(to), {}, String(at)));
   layout(graph);
+  const arrowhead = `arrow-${(drawings += 1)}`;
   const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
   const lines = graph.edges().map((edge) => {
     const points = (graph.edge(edge) as { points: { x: number; y: number }[] }).points;
     const path = points.map((point, at) => `${at ? "L" : "M"}${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join("");
-    return s("path", { class: routed.has(Number(edge.w)) ? "edge routed" : "edge", d: path, "marker-end": "url(#arrow)" });
+    return s("path", { class: routed.has(Number(edge.w)) ? "edge routed" : "edge", d: path, "marker-end": `url(#${arrowhead})` });
   });
   const texts = new Map<number, [SVGElement, SVGElement]>();
   const boxes = vertices.map((vertex) => {
@@ -54,7 +56,7 @@ export function drawn(vertices: Vertex[], narrow: boolean): Drawing {
     texts.set(vertex.id, [box, below]);
     return box;
   });
-  const arrow = s("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0L8 4L0 8z" }));
+  const arrow = s("marker", { id: arrowhead, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0L8 4L0 8z" }));
   const element = s("svg", { class: "graph", viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`, width: Math.ceil(width), height: Math.ceil(height), role: "img", "aria-label": told(vertices) }, s("defs", {}, arrow), lines, boxes);
   return {
     element,

@@ -23,6 +23,7 @@ from flamestream.cli import (
     simulate,
     snapshots,
     status,
+    trace,
     ui,
     validate,
 )
@@ -40,6 +41,7 @@ for module in (
     ui,
     query,
     cat,
+    trace,
     audit,
     history,
     drill,

@@ -137,7 +137,16 @@ class LocalJobs:
             case "drill":
                 return ["drill", folder, "--kill", _word(asked, "kill"), "--after", _seconds(asked)]
             case "item":
-                return ["trace", folder, "--sink", _word(asked, "sink"), "--", asked.get("text", "")]
+                return [
+                    "trace",
+                    folder,
+                    "--sink",
+                    asked.get("sink", ""),
+                    "--limit",
+                    "20",
+                    "--",
+                    asked.get("text", ""),
+                ]
 
     # --- what there is --------------------------------------------------------------------------------------
 

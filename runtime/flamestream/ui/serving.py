@@ -13,7 +13,6 @@ from typing import Final
 
 from aiohttp import web
 
-from flamestream.connectors.kit.spec import address_of
 from flamestream.model.errors import ManifestError
 from flamestream.ui.gate import LOCAL, Gate
 from flamestream.ui.local_jobs import LocalJobs
@@ -35,7 +34,7 @@ def serve(root: Path, listen: str, *, actions: bool, version: str, told: Callabl
 async def _serve(
     root: Path, listen: str, *, actions: bool, version: str, told: Callable[[str], None]
 ) -> None:
-    host, port = address_of(listen)
+    host, port = _address(listen)
     try:
         listener = socket.create_server(
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -61,6 +60,13 @@ async def _serve(
         await stop.wait()
     finally:
         await runner.cleanup()
+
+
+def _address(listen: str) -> tuple[str, int]:
+    host, _, port = listen.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 65_535:
+        raise ManifestError(f"--listen is host:port, not {listen!r}")
+    return host.removeprefix("[").removesuffix("]"), int(port)
 
 
 def _names(host: str) -> tuple[str, ...]:

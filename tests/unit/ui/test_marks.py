@@ -40,7 +40,8 @@ def test_the_end_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", [b"", b'{"event": "phase"', b'{"event": "phase", "at": 3}', b'[1, "phase"]', line(event="worker says")]
+    "text",
+    [b"", b'{"event": "phase"', b'{"event": "phase", "at": 3}', b'[1, "phase"]', line(event="worker says")],
 )
 def test_other_lines_make_none(text: bytes) -> None:
     assert mark_of(text) is None
@@ -78,7 +79,9 @@ def test_a_log_that_begins_anew_is_read_anew(tmp_path: Path) -> None:
 
 
 def test_lines_of_all_processes_are_merged_by_their_times(tmp_path: Path) -> None:
-    (tmp_path / "worker-0.log").write_bytes(line(event="told", worker="w0") + b"\nTraceback: no JSON at all\n")
+    (tmp_path / "worker-0.log").write_bytes(
+        line(event="told", worker="w0") + b"\nTraceback: no JSON at all\n"
+    )
     (tmp_path / "coordinator-0.log").write_text(LOG_LINES[1] + "\n")
     found = merged(tmp_path, Wanted())
     assert [each["event"] for each in found] == ["told", "Traceback: no JSON at all", "phase"]
@@ -112,6 +115,8 @@ def test_lines_are_sifted(tmp_path: Path, wanted: Wanted, count: int) -> None:
 
 
 def test_of_a_long_log_its_end_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "worker-0.log").write_bytes((line(event="x" * 1000) + b"\n") * 3000 + line(event="last") + b"\n")
+    (tmp_path / "worker-0.log").write_bytes(
+        (line(event="x" * 1000) + b"\n") * 3000 + line(event="last") + b"\n"
+    )
     found = merged(tmp_path, Wanted(limit=10_000))
     assert found[-1]["event"] == "last" and len(found) <= 1000

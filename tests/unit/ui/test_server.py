@@ -94,7 +94,9 @@ def test_the_list_has_a_row_a_job(tmp_path: Path, job: ShownJob) -> None:
 def test_figures_are_samples_and_marks(tmp_path: Path, job: ShownJob) -> None:
     async def steps(client: Client) -> None:
         job.tells(status(BEGAN + 2 * SECOND, items_in=40))
-        while not (found := await (await client.get("/api/v1/jobs/sales/figures", headers=LET_IN)).json())["samples"]:
+        while not (found := await (await client.get("/api/v1/jobs/sales/figures", headers=LET_IN)).json())[
+            "samples"
+        ]:
             await asyncio.sleep(0.01)
         assert dict(zip(found["columns"], found["samples"][0], strict=True))["items_in"] == 20
         assert [mark["kind"] for mark in found["marks"]] == ["coordinator", "recovery", "lost", "recovery"]

@@ -56,7 +56,7 @@ export function drawn(vertices: Vertex[], narrow: boolean): Drawing {
     texts.set(vertex.id, [box, below]);
     return box;
   });
-  const arrow = s("marker", { id: arrowhead, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto" }, s("path", { d: "M0 0L8 4L0 8z" }));
+  const arrow = s("marker", { id: arrowhead, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto", markerUnits: "userSpaceOnUse" }, s("path", { d: "M0 0L8 4L0 8z" }));
   const element = s("svg", { class: "graph", viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`, width: Math.ceil(width), height: Math.ceil(height), role: "img", "aria-label": told(vertices) }, s("defs", {}, arrow), lines, boxes);
   return {
     element,

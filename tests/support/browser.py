@@ -9,6 +9,7 @@ import os
 import selectors
 import shutil
 import subprocess
+import time
 from base64 import b64decode
 from pathlib import Path
 from typing import Any, Self
@@ -108,12 +109,16 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def until(self, expression: str) -> None:
-        """Until it is true."""
-        assert self.value(
-            f"new Promise(done => {{ const look = () => {expression} ? done(true) : setTimeout(look, "
-            f"20); look() }})"
+    def until(self, expression: str, within: float = 240.0) -> None:
+        """Until it is true. The page is asked anew now and then: it may have nothing else to say meanwhile."""
+        deadline = time.monotonic() + within
+        look = (
+            f"new Promise(done => {{ const until = Date.now() + 5000; const look = () => {expression} ? done(true) : "
+            "Date.now() > until ? done(false) : setTimeout(look, 20); look() })"
         )
+        while not self.value(look):
+            shown = self.value("document.body.innerText.slice(0, 2000)")
+            assert time.monotonic() < deadline, f"not within {within:g} s: {expression}; shown: {shown}"
 
     def screenshot(self, file: Path) -> None:
         """What the window shows, as a PNG."""

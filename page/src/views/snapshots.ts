@@ -18,7 +18,9 @@ export const snapshots: View = (root, place) => {
   put(root, h("div", { class: "row" }, h("h1", {}, "Snapshots"), h("button", { onclick: () => void look() }, "Look again")), told);
   const look = async (): Promise<void> => {
     try {
-      const [ran, known] = await Promise.all([ask<Ran<Snapshot[]>>(`${of(place.job)}/snapshots`), ask<Described>(of(place.job))]);
+      const ran = await ask<Ran<Snapshot[]>>(`${of(place.job)}/snapshots`);
+      // Behind it: what was committed when it was listed is committed then, or replaced.
+      const known = await ask<Described>(of(place.job));
       put(told, ...shown(ran, known));
     } catch (error) {
       say(told, String(error));
@@ -31,7 +33,7 @@ function shown(ran: Ran<Snapshot[]>, known: Described): Node[] {
   const all = ran.answer;
   if (!all || all.error) return [h("p", { class: "bad" }, all?.error?.message ?? "No answer.")];
   if (!all.length) return [h("p", {}, "None has been written yet.")];
-  const committed = known.status?.epoch ?? 0;
+  const committed = Math.max(0, ...all.map((each) => each.epoch).filter((epoch) => epoch <= (known.status?.epoch ?? 0)));
   const rows = [...all].reverse().map((each) => [
     count(each.epoch),
     each.cut === "end" ? "end of the input" : `${clock(Number(each.cut) / 1000, true)} (${age(Number(each.cut))} ago)`,

@@ -87,7 +87,7 @@ export const time: View = (root, place) => {
         h("a", { href: address(place.job, "logs", near), "aria-label": `Logs around ${clock(at * 1000, true)}` }, "logs"),
       ];
     });
-    put(list, rows.length ? table(["time", "event", "cause", "took", ""], rows, { "aria-label": "What happened" }) : h("p", { class: "note" }, "Nothing yet."));
+    put(list, rows.length ? table(["time", "event", "cause", "took", "see"], rows, { "aria-label": "What happened" }) : h("p", { class: "note" }, "Nothing yet."));
   }
 
   function build(): void {

@@ -7,6 +7,7 @@ command that is started writes itself.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
@@ -156,17 +157,23 @@ class LocalJobs:
         return known
 
     def _list(self) -> None:
-        found = {}
-        for folder in self._folders():
-            name, number = folder.path.name, 2
-            while name in found:  # one folder of two jobs that link to each other
-                name, number = f"{folder.path.name}-{number}", number + 1
-            found[name] = folder
-        for name in self._jobs.keys() - found.keys():
-            del self._jobs[name]
-        for name, folder in found.items():
-            if name not in self._jobs:
-                self._jobs[name] = _Known(folder)
+        names = {known.folder: name for name, known in self._jobs.items()}
+        folders = list(self._folders())
+        for folder in names.keys() - set(folders):
+            del self._jobs[names[folder]]
+        for folder in folders:
+            if folder not in names:
+                self._jobs[self._name(folder)] = _Known(folder)
+
+    def _name(self, folder: RunFolder) -> str:
+        """The name of a new job; of two with the same name the later one has its folder's, or a number."""
+        try:
+            info = folder.info()
+        except FlameStreamError:  # its row says so
+            info = None
+        names = [folder.path.name if info is None else info.job, folder.path.name]
+        numbered = (f"{folder.path.name}-{number}" for number in count(2))
+        return next(name for name in chain(names, numbered) if name not in self._jobs)
 
     def _folders(self) -> Iterator[RunFolder]:
         if (self._root / "run.json").exists():

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
@@ -87,6 +88,18 @@ def test_the_list_has_a_row_a_job(tmp_path: Path, job: ShownJob) -> None:
             ("sales", "running", True),
         ]
         assert (rows[1]["p99_ms"], rows[1]["recovery"], rows[1]["epoch"]) == (9.0, "lost w0.0", 12)
+
+    asked(tmp_path, steps)
+
+
+def test_two_jobs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("a", "b"):
+        made = ShownJob(tmp_path, folder)
+        made.folder.write("run.json", msgspec.structs.replace(made.info, job="sales"))
+
+    async def steps(client: Client) -> None:
+        rows = (await (await client.get("/api/v1/jobs", headers=LET_IN)).json())["jobs"]
+        assert [row["job"] for row in rows] == ["b", "sales"]
 
     asked(tmp_path, steps)
 

@@ -11,10 +11,11 @@ import pytest
 from support.eventually import eventually
 from support.runs.page import KEPT, Page, looked_at
 
+CHARTS = "document.querySelectorAll('canvas').length === 3 && document.querySelector('td')"
 VIEWS = {
     "jobs": ("#/", "document.querySelector('tbody tr td')?.textContent === 'running'"),
     "job": ("#/jobs/job", "document.querySelectorAll('.vertex').length === 6"),
-    "time": ("#/jobs/job/time?span=60", "document.querySelectorAll('canvas').length > 2 && document.querySelector('td')"),
+    "time": ("#/jobs/job/time?span=60", CHARTS),
     "audit": ("#/jobs/job/audit", "document.body.innerText.includes('No audit')"),
     "item": ("#/jobs/job/item?text=shop7", "document.querySelector('.descent')"),
     "snapshots": ("#/jobs/job/snapshots", "document.body.innerText.includes('committed')"),
@@ -103,7 +104,7 @@ def test_a_drill_is_started_and_its_verdict_is_shown(page: Page) -> None:
 
 def test_time_is_zoomed_by_keys_and_the_url_says_so(page: Page) -> None:
     page.view("#/jobs/job/time?span=60")
-    page.browser.until(VIEWS["time"][1])
+    page.browser.until(CHARTS)
     for key in ("+", "ArrowLeft"):
         page.browser.call(
             "Input.dispatchKeyEvent", type="keyDown", key=key, text=key if len(key) == 1 else ""
@@ -115,7 +116,7 @@ def test_time_is_zoomed_by_keys_and_the_url_says_so(page: Page) -> None:
 
 def test_all_of_time_is_exported_as_one_picture(page: Page, tmp_path: Path) -> None:
     page.view("#/jobs/job/time?span=60")
-    page.browser.until(VIEWS["time"][1])
+    page.browser.until(CHARTS)
     page.browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(tmp_path))
     page.browser.value(
         "[...document.querySelectorAll('button')].find(each => each.textContent === 'Export PNG').click()"

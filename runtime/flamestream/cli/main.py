@@ -23,11 +23,10 @@ from flamestream.cli import (
     simulate,
     snapshots,
     status,
-    trace,
-    ui,
     validate,
 )
 from flamestream.cli.changes import upgrade
+from flamestream.cli.views import trace, ui
 
 app = frame.command_line(
     "flamestream", "Streaming jobs as graphs of pure functions, exactly once in milliseconds."

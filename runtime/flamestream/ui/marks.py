@@ -19,7 +19,7 @@ from flamestream.core.coordinator.changes.upgrade import TURNED
 from flamestream.model.decoding import DecodeError, json_decoder
 
 WORDS: Final = (b'"phase"', b'"worker disconnected"', b'"job finished"')
-"""One of these is in every line that makes a mark: the others need not be decoded."""
+"""Any line that makes a mark has one of these: the others need not be decoded."""
 MOST: Final = 1000
 
 

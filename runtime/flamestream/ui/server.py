@@ -178,7 +178,7 @@ class _Api:
         return _json(self._source.start(*_command(request), dict(request.query)), 202)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """What changes, until the viewer goes."""
+        """Events, until the viewer goes."""
         viewer = self._viewers.enter(request.query.get("job", ""))
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         try:

@@ -56,7 +56,7 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refused(Exception):
-    """What was asked for is not there, or may not be done. `status` is HTTP's."""
+    """There is no such thing, or it may not be done. `status` is HTTP's."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)

@@ -32,7 +32,7 @@ MOST_FIGURES: Final = 256
 
 
 class Viewer:
-    """One that looks at a job, or at the list of all (`job` is "")."""
+    """Somebody who looks at a job, or at the list of all (`job` is "")."""
 
     def __init__(self, job: str) -> None:
         self.job = job

@@ -383,6 +383,7 @@ def test_an_error_is_json_too_wherever_it_is_found(command: str, terminal: Termi
         "history": ["absent.yaml", "seen.jsonl"],
         "query": ["absent.yaml", "last['A']"],
         "reset": ["absent.yaml", "--yes"],
+        "trace": ["absent.yaml", "A"],
     }.get(command, ["absent.yaml"])
     absent = terminal.run(*command.split(), *arguments, "--json")
     assert absent.code == ExitCode.USAGE

@@ -14,8 +14,10 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from flamestream.node.job_state import described
 from flamestream.ui import server, viewers
+from flamestream.ui.commands import Commands
 from flamestream.ui.gate import LOCAL, Gate
 from flamestream.ui.local_jobs import LocalJobs
+from flamestream.ui.source import Ran
 from support.runs.shown_job import BEGAN, LOG_LINES, SECOND, ShownJob, status
 
 TOKEN = "the-token"
@@ -113,6 +115,30 @@ def test_figures_are_samples_and_marks(tmp_path: Path, job: ShownJob) -> None:
             await asyncio.sleep(0.01)
         assert dict(zip(found["columns"], found["samples"][0], strict=True))["items_in"] == 20
         assert [mark["kind"] for mark in found["marks"]] == ["coordinator", "recovery", "lost", "recovery"]
+
+    asked(tmp_path, steps)
+
+
+def test_a_graph_is_asked_for_once_an_application(
+    tmp_path: Path, job: ShownJob, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[Any] = []
+
+    async def answer(_: Commands, arguments: list[str]) -> Ran:
+        asked_for.append(arguments)
+        return Ran(state="done", answer=len(asked_for))
+
+    monkeypatch.setattr(Commands, "answer", answer)
+
+    async def steps(client: Client) -> None:
+        async def graph() -> Any:
+            return (await (await client.get("/api/v1/jobs/sales/graph", headers=LET_IN)).json())["answer"]
+
+        assert [await graph(), await graph()] == [1, 1]
+        job.tells(status(BEGAN + SECOND, code="another"))
+        while await graph() == 1:
+            await asyncio.sleep(0.02)
+        assert asked_for == [["plan", "/nowhere/job.yaml"]] * 2
 
     asked(tmp_path, steps)
 

@@ -78,8 +78,8 @@ def now() -> int:
 
 
 async def _run(arguments: Sequence[str], *, nice: int) -> tuple[int, Any]:
-    """Exit code and answer of `flamestream ... --json`."""
-    command = ["nice", "-n", str(nice), sys.executable, "-m", "flamestream.cli.main", *arguments, "--json"]
+    """Exit code and answer of `flamestream ...`, of which --json is a part."""
+    command = ["nice", "-n", str(nice), sys.executable, "-m", "flamestream.cli.main", *arguments]
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL, env=os.environ,

@@ -143,24 +143,16 @@ class LocalJobs:
         folder, manifest = str(known.folder.path), known.info.manifest
         match kind:
             case "graph":
-                return ["plan", manifest]
+                return ["plan", manifest, "--json"]
             case "snapshots":
-                return ["snapshots", "list", manifest]
+                return ["snapshots", "list", manifest, "--json"]
             case "audit":
-                return ["audit", folder]
+                return ["audit", folder, "--json"]
             case "drill":
-                return ["drill", folder, "--kill", _word(asked, "kill"), "--after", _seconds(asked)]
+                return ["drill", folder, "--kill", _word(asked, "kill"), "--after", _seconds(asked), "--json"]
             case "item":
-                return [
-                    "trace",
-                    folder,
-                    "--sink",
-                    asked.get("sink", ""),
-                    "--limit",
-                    "20",
-                    "--",
-                    asked.get("text", ""),
-                ]
+                text, sink = asked.get("text", ""), asked.get("sink", "")
+                return ["trace", folder, f"--sink={sink}", "--limit=20", "--json", "--", text]
 
     # --- what there is --------------------------------------------------------------------------------------
 

@@ -138,7 +138,16 @@ def test_a_graph_is_asked_for_once_an_application(
         job.tells(status(BEGAN + SECOND, code="another"))
         while await graph() == 1:
             await asyncio.sleep(0.02)
-        assert asked_for == [["plan", "/nowhere/job.yaml"]] * 2
+        assert asked_for == [["plan", "/nowhere/job.yaml", "--json"]] * 2
+
+    asked(tmp_path, steps)
+
+
+def test_a_text_that_is_traced_is_no_option(tmp_path: Path, job: ShownJob) -> None:
+    async def steps(client: Client) -> None:
+        answer = await client.get("/api/v1/jobs/sales/item?text=--limit", headers=LET_IN)
+        assert (ran := await answer.json())["code"] == 2
+        assert "/nowhere/job.yaml: cannot read the manifest" in ran["answer"]["error"]["message"]
 
     asked(tmp_path, steps)
 

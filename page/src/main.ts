@@ -63,9 +63,9 @@ function head(name: string, view: string): void {
 async function logIn(): Promise<void> {
   const found = /^#token=([^&]+)(?:&(.*))?$/.exec(location.hash);
   if (!found) return;
-  await ask("/login", "POST", found[1]);
-  // The token stays in no history.
+  // The token stays in no history. At once: who goes elsewhere meanwhile is not brought back.
   history.replaceState(null, "", `#${found[2] ?? "/"}`);
+  await ask("/login", "POST", found[1]);
 }
 
 function show(): void {

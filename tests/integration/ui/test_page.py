@@ -64,12 +64,11 @@ def test_a_view_fits_a_telephone(page: Page, name: str) -> None:
 def test_a_kill_is_watched(page: Page) -> None:
     page.view("#/jobs/job/time?span=60")
     status = page.job.running()
-    before = page.browser.value("document.querySelectorAll('tbody tr').length")
     victim = status.workers[0].worker
     identity = page.job.run_folder.worker(victim)
     assert identity is not None
     os.kill(identity.pid, signal.SIGKILL)
-    page.browser.until(f"document.querySelectorAll('tbody tr').length >= {before + 2}")
+    page.browser.until(f"document.body.innerText.includes('attempt {status.attempt + 1}: lost {victim}')")
     told = page.text()
     assert f"{victim} is gone" in told
     assert f"attempt {status.attempt + 1}: lost {victim}" in told

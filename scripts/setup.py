@@ -19,6 +19,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import page
+
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 TOOLS = ROOT / ".venv-tools"
@@ -43,14 +45,14 @@ def main() -> int:
         return 2
     with (ROOT / ".setup.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if STAMP.exists() and STAMP.read_text() == fingerprint():
-            return 0
-        try:
-            build()
-        except SetupError as error:
-            print(f"setup: {error}", file=sys.stderr)
-            return 1
-        STAMP.write_text(fingerprint())  # not of before: the compiler may have come meanwhile
+        if not (STAMP.exists() and STAMP.read_text() == fingerprint()):
+            try:
+                build()
+            except SetupError as error:
+                print(f"setup: {error}", file=sys.stderr)
+                return 1
+            STAMP.write_text(fingerprint())  # not of before: the compiler may have come meanwhile
+        build_page()
     return 0
 
 
@@ -118,6 +120,16 @@ def build() -> None:
     )
     if archive.returncode:
         say("no class archive was made, and none is needed: only Spark's start is slower")
+
+
+def build_page() -> None:
+    """Build the page of `flamestream ui`, if it has changed. Without it only that command does not work."""
+    try:
+        why_not = page.built()
+    except page.PageError as error:
+        why_not = str(error)
+    if why_not:
+        say(f"the page of `flamestream ui`: {why_not}")
 
 
 def made_by_this_interpreter() -> bool:

@@ -7,12 +7,12 @@ processors. Rust's own library for the other processor must be there (`rustup ta
 aarch64-unknown-linux-gnu`); a wheel that is not asked for by name is left out without it.
 
 Everything is built from a copy of what is tracked, so nothing of the checkout gets into a package that git
-does not know.
+does not know, but the page, which is built before (page.py).
 
     python scripts/wheels.py                          # into dist/
     python scripts/wheels.py --targets x86_64 --out /elsewhere
 
-Keeps: each wheel is looked into: a `flamestream` without a kernel ends this with an error. Does not: publish
+Keeps: each wheel is looked into: a `flamestream` without a kernel or a page ends this with an error. Does not: publish
 anything.
 """
 
@@ -24,6 +24,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import page
 from setup import REQUIREMENTS, ROOT, SetupError, find_uv, pinned_environment, run
 
 TOOLS = ROOT / ".cache" / "wheels-env"
@@ -114,7 +115,13 @@ def has_library(target: str) -> bool:
 
 
 def copied(folder: Path) -> Path:
-    """What git knows of the packages, as it is in the checkout."""
+    """What git knows of the packages, as it is in the checkout; and the page, as it is built now."""
+    try:
+        why_not = page.built()
+    except page.PageError as error:
+        why_not = str(error)
+    if why_not:
+        raise WheelError(f"the page: {why_not}")
     shutil.rmtree(folder, ignore_errors=True)
     parts = ["pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "runtime", "native", "operator"]
     listed = subprocess.run(
@@ -129,6 +136,7 @@ def copied(folder: Path) -> Path:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
     shutil.copy2(ROOT / "LICENSE", folder / "operator" / "LICENSE")
+    shutil.copytree(page.STATIC, folder / page.STATIC.relative_to(ROOT))  # which git does not know
     return folder
 
 
@@ -159,6 +167,8 @@ def look_into(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     if "flamestream/_kernel.abi3.so" not in names or "flamestream/py.typed" not in names:
         raise WheelError(f"{wheel.name} has no kernel: {[name for name in names if name.endswith('.so')]}")
+    if "flamestream/ui/static/index.html" not in names:
+        raise WheelError(f"{wheel.name} has no page (flamestream/ui/static)")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""One page of a Chromium without a screen, told what to do and heard over the browser's debugging pipe. No
-host's name leads anywhere.
+"""One page of a Chromium without a screen, told what to do and heard over the browser's debugging pipe. It reaches
+this machine by its address; no host's name leads anywhere.
 
 Binary: the one in PATH, else (as root) Debian's package is installed.
 """
@@ -9,6 +9,8 @@ import os
 import selectors
 import shutil
 import subprocess
+import time
+from base64 import b64decode
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,7 +26,7 @@ FLAGS = [
     "--disable-background-networking",
     "--no-first-run",
 ]
-NO_HOSTS = "--host-resolver-rules=MAP * ~NOTFOUND"
+NO_HOSTS = "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
 PIPE = 'exec "$@" 30<&{0} 31>&{1} 3<&30 4>&31 30<&- 31>&-'
 """Chromium wants its pipe at 3 and 4, where something else may be."""
 SECONDS = 60
@@ -107,12 +109,21 @@ class Browser:
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
 
-    def until(self, expression: str) -> None:
-        """Until it is true."""
-        assert self.value(
-            f"new Promise(done => {{ const look = () => {expression} ? done(true) : setTimeout(look, "
-            f"20); look() }})"
+    def until(self, expression: str, within: float = 240.0) -> None:
+        """Until it is true. The page is asked anew now and then: it may have nothing else to say meanwhile."""
+        deadline = time.monotonic() + within
+        look = (
+            f"new Promise(done => {{ const until = Date.now() + 5000; const look = () => {expression} ? done(true) : "
+            "Date.now() > until ? done(false) : setTimeout(look, 20); look() })"
         )
+        while not self.value(look):
+            shown = self.value("document.body.innerText.slice(0, 2000)")
+            assert time.monotonic() < deadline, f"not within {within:g} s: {expression}; shown: {shown}"
+
+    def screenshot(self, file: Path) -> None:
+        """What the window shows, as a PNG."""
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(b64decode(self.call("Page.captureScreenshot", format="png")["data"]))
 
     def wide(self, pixels: int) -> None:
         """The window from now on."""

@@ -26,6 +26,7 @@ from flamestream.cli import (
     validate,
 )
 from flamestream.cli.changes import upgrade
+from flamestream.cli.views import trace, ui
 
 app = frame.command_line(
     "flamestream", "Streaming jobs as graphs of pure functions, exactly once in milliseconds."
@@ -36,8 +37,10 @@ for module in (
     plan,
     upgrade,
     status,
+    ui,
     query,
     cat,
+    trace,
     audit,
     history,
     drill,
@@ -47,7 +50,7 @@ for module in (
     reset,
     doctor,
 ):
-    help_alone = module not in (doctor, papers)
+    help_alone = module not in (doctor, papers, ui)
     app.command(module.__name__.rpartition(".")[2], no_args_is_help=help_alone)(module.command)
 app.command("ticks", no_args_is_help=True)(snapshots.ticks)
 app.add_typer(snapshots.app, name="snapshots")

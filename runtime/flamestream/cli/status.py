@@ -1,11 +1,8 @@
 """`flamestream status`: one screen about a job that runs on this machine."""
 
-import os
-import time
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 import typer
 
 from flamestream.cli.frame import JobPlace, RunFolderOption
@@ -16,10 +13,9 @@ from flamestream.job.moments import DATES, event_moment
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.event_time import END_OF_TIME
 from flamestream.model.kernel import NAME
-from flamestream.node.run_folder import RunFolder, RunInfo, find
+from flamestream.node.job_state import described, pids_of, state_of
+from flamestream.node.run_folder import RunInfo, find
 
-STALE: Final = 2.0
-"""Seconds after which a running coordinator should have written."""
 SHOWN_ROWS: Final = 3
 
 
@@ -31,11 +27,10 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
     """
     _, folder = find(job, run_folder)
     info, status = folder.info(), folder.status()
-    state = state_of(info, status)
     if json:
-        as_json(_data(state, folder, info, status))
+        as_json(described(folder, info, status))
     else:
-        say(f"{state}\nkernel: {NAME}")
+        say(f"{state_of(info, status)}\nkernel: {NAME}")
         if status is not None:
             say(line(status, None))
             if status.last_recovery is not None:
@@ -95,58 +90,3 @@ def _recovery(last: LastRecovery) -> str:
     if last.kind == "start":
         return f"started ({took}), no recovery since"
     return f"last recovery: {last.cause} ({took})"
-
-
-def state_of(info: RunInfo | None, status: JobStatus | None) -> str:
-    """Who runs, in a sentence."""
-    if info is None:
-        return "this job was never run here"
-    if not info.running:
-        ended = (
-            f"it {status.outcome or 'was cut off'}{f': {status.message}' if status.message else ''}"
-            if status
-            else "it never began"
-        )
-        return f"job {info.job!r} does not run: {ended}"
-    text = (
-        f"job {info.job!r} runs: launcher {info.launcher.pid}, coordinator {info.coordinator}, Spark "
-        f"{info.driver or 'none'}"
-    )
-    if not coordinator_alive(info, status):
-        text += "\nthe coordinator is down: no epochs and no recoveries until it is back; the stream goes on"
-    return text
-
-
-def coordinator_alive(info: RunInfo, status: JobStatus | None) -> bool:
-    """Whether its process is there and has written lately, or not had the time to yet."""
-    if not os.path.exists(f"/proc/{info.coordinator}"):
-        return False
-    # a new one may be
-    return (
-        status is None or status.pid != info.coordinator or time.time() - status.updated / 1_000_000 < STALE
-    )
-
-
-def pids_of(folder: RunFolder, status: JobStatus) -> dict[str, int]:
-    """Pids of the workers that live on this machine."""
-    names = [*(worker.worker for worker in status.workers), *status.standbys]
-    found = {name: folder.worker(name) for name in names}
-    return {
-        name: identity.pid
-        for name, identity in found.items()
-        if identity is not None and identity.here and identity.alive
-    }
-
-
-def _data(state: str, folder: RunFolder, info: RunInfo | None, status: JobStatus | None) -> dict[str, Any]:
-    pids = (info.launcher.pid, info.coordinator, info.zookeeper, info.driver) if info else ()
-    processes = dict(zip(("launcher", "coordinator", "zookeeper", "driver"), pids, strict=False))
-    return {
-        "state": state,
-        "kernel": NAME,
-        "running": info is not None and info.running,
-        "coordinator_alive": info is not None and info.running and coordinator_alive(info, status),
-        "processes": processes,
-        "pids": pids_of(folder, status) if status else {},
-        "status": msgspec.to_builtins(status) if status else None,
-    }

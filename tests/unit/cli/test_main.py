@@ -26,8 +26,10 @@ COMMANDS = [
     "plan",
     "upgrade",
     "status",
+    "ui",
     "query",
     "cat",
+    "trace",
     "audit",
     "history",
     "drill",
@@ -73,7 +75,7 @@ def test_a_wrong_command_line_is_a_usage_error(
 
 
 # which need none
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each not in ("doctor", "papers")])
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each not in ("doctor", "papers", "ui")])
 def test_a_command_without_arguments_shows_its_help(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(command) == ExitCode.USAGE
     assert "Example" in capsys.readouterr().out

@@ -4,7 +4,7 @@ answers as JSON."""
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from flamestream.job.drills.status import DrillStatus
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import Job
 from flamestream.model.errors import Bug
+from flamestream.ui import serving
 from support.fields import parameters
 from support.runs.cli_job import ENVIRONMENT
 from support.runs.command_lines import Said, StandInLauncher, Terminal, without
@@ -134,9 +135,19 @@ LINES = [
         refused="are of a page: give a name alone",
     ),
     Line("query --run-folder", "query job.yaml last['A']", "query job.yaml last['A'] --run-folder elsewhere"),
+    Line("ui JOB", "ui", "ui job.yaml", "calls"),
+    Line("ui --listen", "ui", "ui --listen 127.0.0.1:0", "calls"),
+    Line("ui --actions", "ui", "ui --actions", "calls"),
+    Line("ui --run-folder", "ui job.yaml", "ui job.yaml --run-folder elsewhere", "calls"),
+    Line("ui --run-folder", "", "ui --run-folder elsewhere", refused="--run-folder is of a manifest's job"),
     Line("cat SINK", "cat shouts job.yaml", "cat nothing job.yaml", "code"),
     Line("cat JOB", "cat shouts job.yaml", "cat shouts other.yaml"),
     Line("cat --limit", "cat shouts job.yaml", "cat shouts job.yaml --limit 1"),
+    Line("trace JOB", "trace job.yaml A", "trace other.yaml A", "code"),
+    Line("trace TEXT", "trace job.yaml A", "trace job.yaml B"),
+    Line("trace --sink", "trace job.yaml A", "trace job.yaml A --sink nothing", "code"),
+    Line("trace --limit", 'trace job.yaml "', 'trace job.yaml " --limit 1'),
+    Line("trace --run-folder", "trace job.yaml A", "trace job.yaml A --run-folder elsewhere", "code"),
     Line("audit JOB", "audit job.yaml", "audit other.yaml"),
     Line("audit --changed", "audit edited.yaml", "audit edited.yaml --changed"),
     Line("audit --spark", "audit job.yaml", "audit job.yaml --spark", "calls"),
@@ -216,8 +227,10 @@ JSON = {
     "upgrade": "upgrade job.yaml",
     "ticks": "ticks job.yaml",
     "status": "status job.yaml",
+    "ui": "ui job.yaml",
     "query": "query job.yaml last['A']",
     "cat": "cat shouts job.yaml --limit 1",
+    "trace": "trace job.yaml A",
     "audit": "audit job.yaml",
     "history": "history job.yaml seen.jsonl",
     "drill": "drill job.yaml",
@@ -293,6 +306,11 @@ def terminal(
         drill, "drilled", made.noted("drill", DrillStatus(phase="Passed", reason="Clean", message="clean"))
     )
 
+    def served(*_: Any, told: Callable[[str], None], **__: Any) -> None:
+        told("http://127.0.0.1:7878/#token=secret")
+
+    monkeypatch.setattr(serving, "serve", made.noted("ui", served))
+
     def of_topics(job: Job, file: Path) -> Written:
         made.calls.append(f"history of {job.name} in {file}")
         return Written(3, 3)
@@ -365,6 +383,7 @@ def test_an_error_is_json_too_wherever_it_is_found(command: str, terminal: Termi
         "history": ["absent.yaml", "seen.jsonl"],
         "query": ["absent.yaml", "last['A']"],
         "reset": ["absent.yaml", "--yes"],
+        "trace": ["absent.yaml", "A"],
     }.get(command, ["absent.yaml"])
     absent = terminal.run(*command.split(), *arguments, "--json")
     assert absent.code == ExitCode.USAGE

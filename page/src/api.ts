@@ -1,0 +1,146 @@
+// What the server says (docs/reference/page.md).
+
+export interface Row {
+  job: string;
+  phase: string;
+  running: boolean;
+  guarantee: string;
+  workers: number;
+  wanted: number;
+  standbys: number;
+  p50_ms: number | null;
+  p99_ms: number | null;
+  epoch: number;
+  epoch_at: number;
+  unsaved_since: number;
+  recovery: string;
+  recovery_ms: number;
+  audit: string;
+  problems: number;
+  updated: number;
+}
+
+export interface Latency {
+  p50_ms: number;
+  p99_ms: number;
+  calls: number;
+}
+
+export interface Worker {
+  worker: string;
+  busy: number;
+  in_flight: number;
+  items_in: number;
+  items_out: number;
+  memory: number;
+  problem: string;
+}
+
+export interface Status {
+  job: string;
+  phase: string;
+  attempt: number;
+  epoch: number;
+  cut_time: number;
+  updated: number;
+  unsaved_since: number;
+  workers: Worker[];
+  standbys: string[];
+  wanted: number;
+  items_in: number;
+  items_out: number;
+  latency: Latency | null;
+  release: Latency | null;
+  snapshot_size: number;
+  snapshot_ms: number;
+  recoveries: number;
+  last_recovery: { cause: string; kind: string; duration_ms: number; steps_ms: Record<string, number> } | null;
+  problems: string[];
+  late: Record<string, number>;
+  event_times: Record<string, number | null>;
+  refusal: string;
+  outcome: string;
+  message: string;
+  last_output: number;
+}
+
+export interface Described {
+  state: string;
+  running: boolean;
+  coordinator_alive: boolean;
+  pids: Record<string, number>;
+  status: Status | null;
+}
+
+export interface Mark {
+  at: string;
+  kind: "coordinator" | "lost" | "recovery" | "code" | "end";
+  text: string;
+  worker?: string;
+  attempt?: number;
+  duration_ms?: number;
+  steps_ms?: Record<string, number>;
+}
+
+export type Sample = (number | null)[];
+
+export interface Figures {
+  columns: string[];
+  samples: Sample[];
+  marks: Mark[];
+}
+
+export interface Ran<T> {
+  state: "never" | "running" | "done";
+  began: number;
+  ended: number;
+  code: number;
+  answer: (T & { error?: { message: string } }) | null;
+}
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    message: string,
+  ) {
+    super(message);
+  }
+}
+
+export async function ask<T>(path: string, method = "GET", body?: string): Promise<T> {
+  const answer = await fetch(`api/v1${path}`, { method, body, credentials: "same-origin" });
+  const found = (await answer.json().catch(() => ({}))) as T & { error?: { message: string } };
+  if (!answer.ok) throw new ApiError(answer.status, found.error?.message ?? answer.statusText);
+  return found;
+}
+
+export function of(job: string): string {
+  return `/jobs/${encodeURIComponent(job)}`;
+}
+
+// Follows events until what it gives is called. `connected` is told when that changes.
+export function follow(
+  job: string,
+  handlers: Record<string, (data: never) => void>,
+  connected: (yes: boolean) => void,
+): () => void {
+  let source: EventSource;
+  let again = 0;
+  const open = (): void => {
+    source = new EventSource(`api/v1/events${job ? `?job=${encodeURIComponent(job)}` : ""}`);
+    source.onopen = () => connected(true);
+    source.onerror = () => {
+      connected(false);
+      // A browser gives up where the server refuses: ask anew, for it may have room again.
+      if (source.readyState === EventSource.CLOSED) again = window.setTimeout(open, 2000);
+    };
+    for (const [name, handler] of Object.entries(handlers)) {
+      source.addEventListener(name, (event) => handler(JSON.parse((event as MessageEvent<string>).data) as never));
+    }
+  };
+  open();
+  return () => {
+    window.clearTimeout(again);
+    source.close();
+  };
+}

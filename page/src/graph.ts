@@ -1,0 +1,84 @@
+// The graph of a job as a drawing: places by dagre, everything else by the styles of the page.
+
+import { graphlib, layout } from "@dagrejs/dagre";
+import { s } from "./dom";
+
+export interface Vertex {
+  id: number;
+  kind: string;
+  name: string;
+  label: string;
+  outputs: number[];
+  keeps: string;
+  state: string | null;
+}
+
+export interface Drawing {
+  element: SVGElement;
+  // The line below a vertex's name, and whether it is what is slowest.
+  say: (vertex: number, text: string, slow: boolean) => void;
+}
+
+const HEIGHT = 46;
+const LETTER = 7.2;
+const SECOND = 6.2;
+let drawings = 0;
+
+export function drawn(vertices: Vertex[], narrow: boolean): Drawing {
+  const graph = new graphlib.Graph({ multigraph: true }).setGraph({ rankdir: narrow ? "TB" : "LR", nodesep: 18, ranksep: narrow ? 28 : 44, marginx: 4, marginy: 4 });
+  for (const vertex of vertices) {
+    const width = Math.max(96, vertex.label.length * LETTER + 24, second(vertex).length * SECOND + 24);
+    graph.setNode(String(vertex.id), { width: Math.min(width, 300), height: HEIGHT });
+  }
+  const routed = new Set(vertices.filter((vertex) => ["grouping", "reduce", "sink"].includes(vertex.kind)).map((vertex) => vertex.id));
+  for (const vertex of vertices)
+    vertex.outputs.forEach((to, at) => graph.setEdge(String(vertex.id), String(to), {}, String(at)));
+  layout(graph);
+  const arrowhead = `arrow-${(drawings += 1)}`;
+  const { width = 0, height = 0 } = graph.graph() as { width?: number; height?: number };
+  const lines = graph.edges().map((edge) => {
+    const points = (graph.edge(edge) as { points: { x: number; y: number }[] }).points;
+    const path = points.map((point, at) => `${at ? "L" : "M"}${point.x.toFixed(1)} ${point.y.toFixed(1)}`).join("");
+    return s("path", { class: routed.has(Number(edge.w)) ? "edge routed" : "edge", d: path, "marker-end": `url(#${arrowhead})` });
+  });
+  const texts = new Map<number, [SVGElement, SVGElement]>();
+  const boxes = vertices.map((vertex) => {
+    const at = graph.node(String(vertex.id)) as { x: number; y: number; width: number };
+    const below = s("text", { class: "below", x: at.x, y: at.y + 14, "text-anchor": "middle" }, second(vertex));
+    const box = s(
+      "g",
+      { class: `vertex ${vertex.kind}` },
+      s("title", {}, [vertex.name, vertex.keeps && `keeps ${vertex.keeps}`].filter(Boolean).join(": ")),
+      s("rect", { x: at.x - at.width / 2, y: at.y - HEIGHT / 2, width: at.width, height: HEIGHT, rx: vertex.kind === "source" || vertex.kind === "sink" ? HEIGHT / 2 : 6 }),
+      s("text", { x: at.x, y: at.y - 3, "text-anchor": "middle" }, cut(vertex.label, 40)),
+      below,
+    );
+    texts.set(vertex.id, [box, below]);
+    return box;
+  });
+  const arrow = s("marker", { id: arrowhead, viewBox: "0 0 8 8", refX: 8, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto", markerUnits: "userSpaceOnUse" }, s("path", { d: "M0 0L8 4L0 8z" }));
+  const element = s("svg", { class: "graph", viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(height)}`, width: Math.ceil(width), height: Math.ceil(height), role: "img", "aria-label": told(vertices) }, s("defs", {}, arrow), lines, boxes);
+  return {
+    element,
+    say: (vertex, text, slow) => {
+      const [box, below] = texts.get(vertex) ?? [];
+      if (!box || !below) return;
+      if (below.textContent !== text) below.textContent = text;
+      box.classList.toggle("slow", slow);
+    },
+  };
+}
+
+// The line below a vertex that has no figures of its own.
+export function second(vertex: Vertex): string {
+  return vertex.keeps ? cut(vertex.state ? `state ${vertex.state}` : vertex.keeps, 40) : vertex.kind;
+}
+
+function cut(text: string, most: number): string {
+  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+}
+
+function told(vertices: Vertex[]): string {
+  const names = new Map(vertices.map((vertex) => [vertex.id, vertex.label]));
+  return vertices.map((vertex) => `${vertex.label}${vertex.outputs.length ? ` to ${vertex.outputs.map((id) => names.get(id)).join(" and ")}` : ""}`).join("; ");
+}

@@ -1,0 +1,82 @@
+import { type Figures, type Ran, ask, follow, of } from "../api";
+import { h, put, say, table } from "../dom";
+import { milliseconds } from "../format";
+import { type View, address } from "../view";
+
+interface Fault {
+  victim?: string;
+  recoveryMs?: number;
+  outputGapMs?: number;
+  [name: string]: unknown;
+}
+
+interface Drilled {
+  phase?: string;
+  reason?: string;
+  message?: string;
+  faults?: Fault[];
+  [name: string]: unknown;
+}
+
+const ROLES = ["worker", "coordinator", "driver", "standby"];
+
+export const drill: View = (root, place) => {
+  const told = h("div", { role: "status" });
+  const gap = h("dd", {}, "–");
+  const role = h("select", { "aria-label": "What to kill", name: "kill" }, ...ROLES.map((each) => h("option", {}, each)));
+  const after = h("input", { type: "number", min: "0", max: "60", value: "1", "aria-label": "Seconds from now", name: "after" });
+  const button = h("button", { class: "danger" }, "Kill");
+  const form = h("form", { class: "row" }, h("h1", {}, "Drill"), h("label", {}, "Kill a ", role), h("label", {}, " in ", after, " s"), button);
+  const note = h("p", { class: "note" });
+  put(root, form, h("p", { class: "note" }, "A part of the running job gets SIGKILL. The drill waits until the job is whole again and gives results, and audits everything delivered."), note, h("dl", { class: "figures" }, h("div", {}, h("dt", {}, "longest gap of the last minute"), gap)), told, h("p", {}, h("a", { href: address(place.job, "time", { span: "60" }) }, "See it in time")));
+  void ask<{ actions: boolean }>("").then((about) => {
+    button.disabled = !about.actions;
+    if (!about.actions) say(note, "This page may only look. Start it with `flamestream ui --actions` to run drills from it.");
+  });
+  let timer = 0;
+  const look = async (method = "GET"): Promise<void> => {
+    window.clearTimeout(timer);
+    try {
+      const query = method === "POST" ? `?${new URLSearchParams({ kill: role.value, after: after.value })}` : "";
+      const ran = await ask<Ran<Drilled>>(`${of(place.job)}/drill${query}`, method);
+      put(told, ...shown(ran));
+      if (ran.state === "running") timer = window.setTimeout(() => void look(), 500);
+    } catch (error) {
+      say(told, String(error));
+    }
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void look("POST");
+  });
+  void look();
+  const stop = follow(
+    place.job,
+    {
+      figures: ((news: Figures) => {
+        const at = news.columns.indexOf("gap_ms");
+        recent = [...recent, ...news.samples.map((sample) => sample[at] ?? 0)].slice(-60);
+        say(gap, milliseconds(recent.length ? Math.max(...recent) : null));
+      }) as (data: never) => void,
+    },
+    place.connected,
+  );
+  let recent: number[] = [];
+  return () => {
+    window.clearTimeout(timer);
+    stop();
+  };
+};
+
+function shown(ran: Ran<Drilled>): Node[] {
+  if (ran.state === "never") return [];
+  if (ran.state === "running") return [h("p", {}, "Under way …")];
+  const found = ran.answer;
+  if (!found || found.error) return [h("p", { class: "verdict bad" }, found?.error?.message ?? "It gave no answer.")];
+  const faults = found.faults ?? [];
+  return [
+    h("p", { class: `verdict ${found.phase === "Passed" ? "good" : "bad"}` }, found.phase ?? "", found.reason ? `: ${found.reason}` : ""),
+    h("p", {}, found.message ?? ""),
+    ...(faults.length ? [table(["killed", "whole again after", "without output for"], faults.map((fault) => [String(fault.victim ?? ""), milliseconds(fault.recoveryMs), milliseconds(fault.outputGapMs)]), { "aria-label": "Kills" })] : []),
+  ];
+}

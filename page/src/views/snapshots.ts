@@ -1,0 +1,59 @@
+import { type Described, type Ran, ask, of } from "../api";
+import { h, put, say, table } from "../dom";
+import { age, bytes, clock, count } from "../format";
+import type { View } from "../view";
+
+interface Snapshot {
+  name: string;
+  epoch: number;
+  attempt: number;
+  cut: string;
+  segments: number;
+  rows: number;
+  bytes: number;
+}
+
+export const snapshots: View = (root, place) => {
+  const told = h("div", { role: "status" }, "Reading the store …");
+  put(root, h("div", { class: "row" }, h("h1", {}, "Snapshots"), h("button", { onclick: () => void look() }, "Look again")), told);
+  const look = async (): Promise<void> => {
+    try {
+      const ran = await ask<Ran<Snapshot[]>>(`${of(place.job)}/snapshots`);
+      // Behind it: what was committed when it was listed is committed then, or replaced.
+      const known = await ask<Described>(of(place.job));
+      put(told, ...shown(ran, known));
+    } catch (error) {
+      say(told, String(error));
+    }
+  };
+  void look();
+};
+
+function shown(ran: Ran<Snapshot[]>, known: Described): Node[] {
+  const all = ran.answer;
+  if (!all || all.error) return [h("p", { class: "bad" }, all?.error?.message ?? "No answer.")];
+  if (!all.length) return [h("p", {}, "None has been written yet.")];
+  const committed = Math.max(0, ...all.map((each) => each.epoch).filter((epoch) => epoch <= (known.status?.epoch ?? 0)));
+  const rows = [...all].reverse().map((each) => [
+    count(each.epoch),
+    each.cut === "end" ? "end of the input" : `${clock(Number(each.cut) / 1000, true)} (${age(Number(each.cut))} ago)`,
+    each.epoch === committed ? "committed: a start goes on from here" : each.epoch > committed ? "about to be committed, or abandoned" : "replaced; removed soon",
+    count(each.attempt),
+    count(each.segments),
+    count(each.rows),
+    bytes(each.bytes),
+  ]);
+  const newest = all.at(-1);
+  return [
+    table(["epoch", "cut", "kept for", "attempt", "segments", "rows", "size"], rows, { "aria-label": "Snapshots" }),
+    h("h2", {}, "Commands"),
+    ...["list job.yaml", `show job.yaml ${newest?.epoch ?? ""}`, `verify job.yaml ${newest?.epoch ?? ""}`].map((rest) => copied(`flamestream snapshots ${rest}`)),
+    copied("flamestream run job.yaml", "goes on from the committed epoch"),
+  ];
+}
+
+function copied(text: string, note = ""): HTMLElement {
+  const button = h("button", { "aria-label": `Copy: ${text}` }, "Copy");
+  button.addEventListener("click", () => void navigator.clipboard.writeText(text).then(() => say(button, "Copied")));
+  return h("p", { class: "command" }, h("code", {}, text), button, note && h("span", { class: "note" }, note));
+}

@@ -1,0 +1,171 @@
+import type uPlot from "uplot";
+import { type Figures, type Mark, type Sample, ask, follow, of } from "../api";
+import { type Data, type Panel, aligned, made, picture } from "../chart";
+import { h, put, say, table } from "../dom";
+import { bytes, clock, count, milliseconds, percent, rate } from "../format";
+import { LABELS, moment, sentence, steps } from "../marks";
+import { type View, address } from "../view";
+
+const PANELS: Panel[] = [
+  { title: "Latency to the consumer's acknowledgment", unit: "ms", logarithmic: true, marked: true, lines: [{ column: "p99_ms", label: "p99", colour: "--line-2" }, { column: "p50_ms", label: "p50", colour: "--line-1" }] },
+  { title: "Longest time without output", unit: "ms", lines: [{ column: "gap_ms", label: "gap", colour: "--line-3", fill: true }] },
+  { title: "Records in and results out", unit: "a second", lines: [{ column: "items_out", label: "out", colour: "--line-1" }, { column: "items_in", label: "in", colour: "--line-2" }] },
+];
+const SPANS: [string, number][] = [["1 min", 60], ["5 min", 300], ["15 min", 900], ["1 h", 3600]];
+const MOST = 3600;
+
+export const time: View = (root, place) => {
+  const data: Data = { at: [] };
+  let columns: string[] = [];
+  let marks: Mark[] = [];
+  let plots: uPlot[] = [];
+  // Both: as of now on, so many seconds back; or from and to.
+  let span = Number(place.query.get("span") ?? 300);
+  let fixed: [number, number] | null = place.query.has("from") ? [Number(place.query.get("from")), Number(place.query.get("to"))] : null;
+
+  const hover = h("p", { class: "hover", role: "status" }, "Move over a line to read it; drag to zoom. Keys: + and −, ← and →, 0 follows.");
+  const places = PANELS.map(() => h("div", { class: "plot" }));
+  const list = h("div");
+  const spans = SPANS.map(([label, seconds]) => h("button", { onclick: () => live(seconds), "data-span": seconds }, label));
+  put(
+    root,
+    h("div", { class: "row" }, h("h1", {}, "Time"), h("div", { class: "buttons", role: "group", "aria-label": "Span" }, ...spans), h("button", { onclick: () => save() }, "Export PNG")),
+    hover,
+    h("div", { class: "plots", tabindex: "0", role: "group", "aria-label": "Figures over time; what happened is listed below" }, ...PANELS.map((panel, at) => h("figure", {}, h("figcaption", {}, `${panel.title}, ${panel.unit}`, ...panel.lines.map((line) => h("span", { class: `key ${line.colour.slice(2)}` }, line.label))), places[at] as Node))),
+    h("p", { class: "note legend" }, "A recovery's steps: ", ...["decide", "record", "open", "seal"].map((step, at) => h("span", { class: `key step-${at + 1}` }, step)), ". Ticks at the foot of the first figure are epochs."),
+    h("h2", {}, "What happened"),
+    list,
+  );
+
+  function range(): [number, number] {
+    const newest = Math.max(Date.now() / 1000 - 1, data["at"]?.at(-1) ?? 0);
+    const ended = (data["at"]?.length ?? 0) > 0 && Date.now() / 1000 - newest > 5;
+    return fixed ?? [(ended ? newest : Date.now() / 1000) - span, ended ? newest : Date.now() / 1000];
+  }
+
+  function scaled(): void {
+    const [min, max] = range();
+    for (const plot of plots) plot.setScale("x", { min, max });
+    for (const button of spans) button.setAttribute("aria-pressed", String(!fixed && Number(button.dataset["span"]) === span));
+  }
+
+  function live(seconds: number): void {
+    span = seconds;
+    fixed = null;
+    place.go({ span: String(span) });
+    scaled();
+  }
+
+  function zoom(from: number, to: number): void {
+    fixed = [from, to];
+    place.go({ from: from.toFixed(3), to: to.toFixed(3) });
+    scaled();
+  }
+
+  function hovered(at: number | null): void {
+    const when = at === null ? null : data["at"]?.[at];
+    if (at === null || when === null || when === undefined) return;
+    const value = (name: string): number | null => data[name]?.[at] ?? null;
+    const near = marks.filter((mark) => Math.abs(moment(mark) / 1000 - when) < Math.max(1.5, (range()[1] - range()[0]) / 200));
+    put(
+      hover,
+      h("b", {}, clock(when * 1000)),
+      ` p50 ${milliseconds(value("p50_ms"))}, p99 ${milliseconds(value("p99_ms"))}, released p99 ${milliseconds(value("release_p99_ms"))}, gap ${milliseconds(value("gap_ms"))}, ${rate(value("items_in"))}/s in, ${rate(value("items_out"))}/s out, epoch ${count(value("epoch") ?? 0)}, attempt ${count(value("attempt") ?? 0)}, busy ${percent(value("busy") ?? 0)}, state ${bytes(value("snapshot_size") ?? 0)}`,
+      ...near.map((mark) => h("span", { class: "event" }, ` ${LABELS[mark.kind]}: ${sentence(mark)} ${steps(mark)}`)),
+    );
+  }
+
+  function listed(): void {
+    const rows = [...marks].reverse().slice(0, 100).map((mark) => {
+      const at = moment(mark) / 1000;
+      const near = { since: new Date((at - 5) * 1000).toISOString().replace("Z", "+00:00"), until: new Date((at + 5) * 1000).toISOString().replace("Z", "+00:00") };
+      return [
+        h("button", { class: "link", onclick: () => zoom(at - 10, at + 10) }, clock(at * 1000, true)),
+        LABELS[mark.kind],
+        sentence(mark),
+        steps(mark),
+        h("a", { href: address(place.job, "logs", near), "aria-label": `Logs around ${clock(at * 1000, true)}` }, "logs"),
+      ];
+    });
+    put(list, rows.length ? table(["time", "event", "cause", "took", "see"], rows, { "aria-label": "What happened" }) : h("p", { class: "note" }, "Nothing yet."));
+  }
+
+  function build(): void {
+    for (const plot of plots) plot.destroy();
+    plots = PANELS.map((panel, at) => made(places[at] as HTMLElement, panel, data, () => marks, { zoomed: zoom, hovered }));
+    scaled();
+  }
+
+  function add(samples: Sample[]): void {
+    const at = columns.indexOf("at");
+    for (const sample of samples) {
+      const when = (sample[at] ?? 0) / 1e6;
+      if (when <= (data["at"]?.at(-1) ?? 0)) continue;
+      columns.forEach((name, column) => (data[name] ??= []).push(name === "at" ? when : (sample[column] ?? null)));
+    }
+    for (const column of Object.values(data)) column.splice(0, column.length - MOST);
+  }
+
+  function take(news: Figures): void {
+    columns = news.columns;
+    add(news.samples);
+    if (news.marks.length !== marks.length || !list.childElementCount) {
+      marks = news.marks;
+      listed();
+    }
+    plots.forEach((plot, at) => plot.setData(aligned(PANELS[at] as Panel, data), false));
+    scaled();
+  }
+
+  function save(): void {
+    const [from, to] = range();
+    picture(`${place.job}, ${clock(from * 1000)} to ${clock(to * 1000)}`, PANELS, plots).toBlob((blob) => {
+      if (!blob) return;
+      const link = h("a", { href: URL.createObjectURL(blob), download: `${place.job}-time.png` });
+      link.click();
+      URL.revokeObjectURL(link.href);
+    });
+  }
+
+  const keyed = (event: KeyboardEvent): void => {
+    if (event.target instanceof HTMLInputElement || event.ctrlKey || event.metaKey || event.altKey) return;
+    const [from, to] = range();
+    const step = (to - from) / 4;
+    const moves: Record<string, () => void> = {
+      "+": () => zoom(from + step, to - step),
+      "-": () => zoom(from - 2 * step, to + 2 * step),
+      ArrowLeft: () => zoom(from - step, to - step),
+      ArrowRight: () => zoom(from + step, to + step),
+      "0": () => live(span),
+    };
+    const move = moves[event.key];
+    if (move) {
+      event.preventDefault();
+      move();
+    }
+  };
+  const resized = new ResizeObserver(() => plots.forEach((plot, at) => plot.setSize({ width: Math.max(240, places[at]?.clientWidth ?? 0), height: plot.height })));
+  places.forEach((each) => resized.observe(each));
+  window.addEventListener("themed", build);
+  window.addEventListener("keydown", keyed);
+  build();
+  let stop = (): void => undefined;
+  let ended = false;
+  void ask<Figures>(`${of(place.job)}/figures`).then(
+    (news) => {
+      take(news);
+      if (!ended) stop = follow(place.job, { figures: take as (data: never) => void }, place.connected);
+    },
+    (error: unknown) => say(hover, String(error)),
+  );
+  const ticking = window.setInterval(() => !fixed && scaled(), 1000);
+  return () => {
+    ended = true;
+    stop();
+    window.clearInterval(ticking);
+    window.removeEventListener("themed", build);
+    window.removeEventListener("keydown", keyed);
+    resized.disconnect();
+    for (const plot of plots) plot.destroy();
+  };
+};

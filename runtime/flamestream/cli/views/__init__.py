@@ -1,0 +1,1 @@
+"""Commands that show a job: in a browser, and item by item."""

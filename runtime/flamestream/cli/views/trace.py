@@ -1,0 +1,63 @@
+"""`flamestream trace`: where a delivered item came from.
+
+Does not: find anything out (audit/descent.py).
+"""
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Annotated
+
+import msgspec
+import typer
+
+from flamestream.audit.committed import cluster_state_of, committed_here
+from flamestream.audit.descent import MOST, Descent, descents
+from flamestream.cli.frame import JobPlace, RunFolderOption
+from flamestream.cli.output import Json, answer
+from flamestream.cli.snapshots import know_classes
+from flamestream.job.validation import checked_job
+from flamestream.model.payloads.plain import plain
+from flamestream.node.run_folder import find
+
+
+def command(
+    job: JobPlace,
+    text: Annotated[
+        str, typer.Argument(help="A text that is in the item, as `cat` prints it.", show_default=False)
+    ],
+    sink: Annotated[str, typer.Option(help="Look in this sink alone.", show_default=False)] = "",
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="The newest so many.")] = 10,
+    run_folder: RunFolderOption = None,
+    json: Json = False,
+) -> None:
+    """Show where delivered items came from: the record of the source, the run that it entered in, the slot and the
+    bundle that the item left in.
+
+    Example: [bold]flamestream trace job.yaml '"shop":"north"'[/bold]. It may be run while the job runs.
+    """
+    found, folder = find(job, run_folder)
+    checked = checked_job(found)
+    know_classes(found)
+    with cluster_state_of(folder) as zookeeper:
+        last = committed_here(folder, zookeeper, found.identity, found.store)
+        traced = descents(checked, last, zookeeper, text, sink, limit)
+    value = [msgspec.to_builtins(asdict(each), enc_hook=plain) for each in traced]
+    answer(value, "\n\n".join(map(_told, traced)) or f"no delivered item has {text!r} in it", json)
+
+
+def _told(descent: Descent) -> str:
+    entered = datetime.fromtimestamp(descent.time / 1e6, UTC).isoformat(timespec="milliseconds")
+    where = f"{descent.source} {descent.partition} at {descent.offset}".replace("  ", " ")
+    record = (
+        f"{where}: {descent.record!r}" if descent.records else "its run cannot be read again (journal.keep)"
+    )
+    return "\n".join(
+        [
+            f"{descent.sink}: {descent.payload!r}",
+            f"  from     {record}",
+            f"  entered  {entered}, record {descent.position + 1} of {descent.records or 'a run'}",
+            f"  left     in bundle {descent.bundle} of slot {descent.slot}"
+            f"{f', which {descent.owner} has now' if descent.owner else ''}; meta {descent.meta}",
+            f"  saved    {'below the committed cut' if descent.saved else 'not yet: a recovery computes it again'}",
+        ]
+    )

@@ -1,0 +1,298 @@
+"""The jobs of this machine: run folders below a root, or one run folder.
+
+Keeps: a job that nobody looks at costs a look at the times of two files a second. Does not: write anything, but what a
+command that is started writes itself.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count
+from pathlib import Path
+from typing import Any, Final
+
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.manifest import read
+from flamestream.job.status import JobStatus
+from flamestream.model.errors import FlameStreamError
+from flamestream.node.job_state import described
+from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.ui.commands import Commands
+from flamestream.ui.log_files import LEVELS, LogTail, Wanted, merged
+from flamestream.ui.marks import MOST, Mark, mark_of, without_repeats
+from flamestream.ui.samples import Sample, Samples
+from flamestream.ui.source import Kind, Ran, Refused, Row
+
+MOST_JOBS: Final = 5000
+LIST_EVERY: Final = 1.0
+"""Seconds between two looks at which jobs there are, and at their logs."""
+NICE: Final = {"audit": 10}
+"""An audit stands below the job's own processes, with which it shares the machine."""
+VERDICTS: Final = {int(ExitCode.OK): "clean", int(ExitCode.DIFFERENCE): "differs"}
+"""The verdict of an audit, by its exit code."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """A job, as it was seen last."""
+
+    folder: RunFolder
+    info: RunInfo | None = None
+    status: JobStatus | None = None
+    problem: str = ""
+    guarantee: str = ""
+    manifest: str = ""
+    """The path whose guarantee it is."""
+    version: int = 0
+    seen: tuple[int, int] = (0, 0)
+    """The times of its two files."""
+    ran: bool = False
+    """Whether its launcher was alive."""
+    plan: tuple[str, Ran] | None = None
+    """The answer of `plan`, with the digest of the application that it is of."""
+    samples: Samples = field(default_factory=Samples)
+    marks: list[Mark] = field(default_factory=list)
+    tails: dict[Path, LogTail] = field(default_factory=dict)
+
+
+class LocalJobs:
+    """`source.JobSource`."""
+
+    def __init__(self, root: Path, *, actions: bool) -> None:
+        """`root`: a run folder, or the folder of several."""
+        self._root, self.actions = root.absolute(), actions
+        self._jobs: dict[str, _Known] = {}
+        self._listed = -LIST_EVERY
+        self._commands = Commands()
+
+    def look(self) -> None:
+        """Read what is new."""
+        due = time.monotonic() - self._listed >= LIST_EVERY
+        if due:
+            self._listed = time.monotonic()
+            self._list()
+        for known in self._jobs.values():
+            _look(known)
+            if due and (known.ran or not known.tails):
+                _follow(known)
+
+    def rows(self) -> Sequence[Row]:
+        """All jobs, by name."""
+        return [self._row(job, known) for job, known in sorted(self._jobs.items())]
+
+    def status(self, job: str) -> dict[str, Any]:
+        """All that `flamestream status --json` says."""
+        known = self._known(job)
+        if known.problem:
+            raise Refused(500, known.problem)
+        return described(known.folder, known.info, known.status)
+
+    def version(self, job: str) -> int:
+        """A number that is another when `status` is."""
+        return self._known(job).version
+
+    def samples(self, job: str) -> list[Sample]:
+        return self._known(job).samples.all()
+
+    def marks(self, job: str) -> list[Mark]:
+        return self._known(job).marks
+
+    def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]:
+        return merged(self._known(job).folder.logs, _wanted(asked))
+
+    # --- commands -------------------------------------------------------------------------------------------
+
+    async def answer(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
+        """The answer of a command that takes no time to speak of."""
+        known, code = self._known(job), self._code(job)
+        if kind == "graph" and known.plan is not None and known.plan[0] == code:
+            return known.plan[1]
+        ran = await self._commands.answer(self._arguments(job, kind, asked))
+        if kind == "graph" and ran.code == ExitCode.OK:
+            known.plan = code, ran
+        return ran
+
+    def start(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
+        """Start a command that takes its time."""
+        if kind == "drill" and not self.actions:
+            raise Refused(403, "this page may only look: start it with --actions")
+        if self.ran(job, kind).state == "running":
+            raise Refused(409, f"one is under way: {kind}")
+        if self._commands.busy:
+            raise Refused(503, "too many commands wait already")
+        return self._commands.start((job, kind), self._arguments(job, kind, asked), nice=NICE.get(kind, 0))
+
+    def ran(self, job: str, kind: Kind) -> Ran:
+        """The last one that was started."""
+        self._known(job)
+        return self._commands.ran((job, kind))
+
+    async def close(self) -> None:
+        """End what was started."""
+        await self._commands.close()
+
+    def _code(self, job: str) -> str:
+        """The digest of the application that it runs; "": nobody has said."""
+        status = self._known(job).status
+        return "" if status is None else status.code
+
+    def _arguments(self, job: str, kind: Kind, asked: dict[str, str]) -> list[str]:
+        known = self._known(job)
+        if known.info is None:
+            raise Refused(409, f"job {job!r} was never run here")
+        folder, manifest = str(known.folder.path), known.info.manifest
+        match kind:
+            case "graph":
+                return ["plan", manifest, "--json"]
+            case "snapshots":
+                return ["snapshots", "list", manifest, "--json"]
+            case "audit":
+                return ["audit", folder, "--json"]
+            case "drill":
+                return ["drill", folder, "--kill", _word(asked, "kill"), "--after", _seconds(asked), "--json"]
+            case "item":
+                text, sink = asked.get("text", ""), asked.get("sink", "")
+                return ["trace", folder, f"--sink={sink}", "--limit=20", "--json", "--", text]
+
+    # --- what there is --------------------------------------------------------------------------------------
+
+    def _known(self, job: str) -> _Known:
+        if (known := self._jobs.get(job)) is None:
+            raise Refused(404, f"there is no job {job!r} in {self._root}")
+        return known
+
+    def _list(self) -> None:
+        names = {known.folder: name for name, known in self._jobs.items()}
+        folders = list(self._folders())
+        for folder in names.keys() - set(folders):
+            del self._jobs[names[folder]]
+        for folder in folders:
+            if folder not in names:
+                self._jobs[self._name(folder)] = _Known(folder)
+
+    def _name(self, folder: RunFolder) -> str:
+        """The name of a new job; of two with the same name the later one has its folder's, or a number."""
+        try:
+            info = folder.info()
+        except FlameStreamError:  # its row says so
+            info = None
+        names = [folder.path.name if info is None else info.job, folder.path.name]
+        numbered = (f"{folder.path.name}-{number}" for number in count(2))
+        return next(name for name in chain(names, numbered) if name not in self._jobs)
+
+    def _folders(self) -> Iterator[RunFolder]:
+        if (self._root / "run.json").exists():
+            yield RunFolder(self._root)
+        elif self._root.is_dir():
+            names = sorted(path for path in self._root.iterdir() if (path / "run.json").exists())
+            yield from map(RunFolder, names[:MOST_JOBS])
+
+    def _row(self, job: str, known: _Known) -> Row:
+        status, info = known.status, known.info
+        running = info is not None and info.running
+        if status is None:
+            phase = "damaged" if known.problem else "starting" if running else "never began"
+            return _bare(job, phase, running, known)
+        recovery = status.last_recovery
+        recovered = recovery is not None and recovery.kind != "start"
+        latency = status.latency if status.latency is not None and status.latency.calls else None
+        audit = self._commands.ran((job, "audit"))
+        return Row(
+            job=job,
+            phase=status.phase if running else status.outcome or "cut off",
+            running=running,
+            guarantee=known.guarantee,
+            workers=len(status.workers),
+            wanted=status.wanted,
+            standbys=len(status.standbys),
+            p50_ms=latency.p50_ms if latency else None,
+            p99_ms=latency.p99_ms if latency else None,
+            epoch=status.epoch,
+            epoch_at=status.cut_time,
+            unsaved_since=status.unsaved_since,
+            recovery=recovery.cause if recovered and recovery else "",
+            recovery_ms=recovery.duration_ms if recovered and recovery else 0,
+            audit=VERDICTS.get(audit.code, "") if audit.state == "done" else "",
+            problems=len(status.problems),
+            updated=status.updated,
+        )
+
+
+def _bare(job: str, phase: str, running: bool, known: _Known) -> Row:
+    """The row of a job whose coordinator has said nothing yet."""
+    return Row(
+        job=job, phase=phase, running=running, guarantee=known.guarantee, workers=0, wanted=0, standbys=0,
+        p50_ms=None, p99_ms=None, epoch=0, epoch_at=0, unsaved_since=0, recovery="", recovery_ms=0, audit="",
+        problems=1 if known.problem else 0, updated=0,
+    )  # fmt: skip
+
+
+def _look(known: _Known) -> None:
+    """Read a job's two files if one of them is another."""
+    folder = known.folder
+    seen = _time(folder.path / "run.json"), _time(folder.status_file)
+    runs = known.info is not None and known.info.running
+    if seen == known.seen and runs == known.ran:
+        return
+    known.seen, known.version = seen, known.version + 1
+    try:
+        known.info, known.status, known.problem = folder.info(), folder.status(), ""
+    except FlameStreamError as error:
+        known.info, known.status, known.problem = None, None, str(error)
+        return
+    known.ran = known.info is not None and known.info.running
+    if known.info is not None and known.info.manifest != known.manifest:
+        known.manifest, known.guarantee = known.info.manifest, _guarantee(Path(known.info.manifest))
+    if known.status is not None:
+        known.samples.take(known.status)
+
+
+def _follow(known: _Known) -> None:
+    """Read the logs of its coordinators on."""
+    new = []
+    for path in sorted(known.folder.logs.glob("coordinator-*.log")):
+        tail = known.tails.setdefault(path, LogTail(path))
+        new += [mark for line in tail.new() if (mark := mark_of(line)) is not None]
+    if new:
+        known.marks = without_repeats(sorted([*known.marks, *new], key=lambda mark: mark.at))[-MOST:]
+
+
+def _guarantee(manifest: Path) -> str:
+    try:
+        return read(manifest).spec.guarantee
+    except FlameStreamError:  # moved or edited meanwhile; the job runs on
+        return ""
+
+
+def _time(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _wanted(asked: dict[str, str]) -> Wanted:
+    level, attempt, limit = asked.get("level", "info"), asked.get("attempt", ""), asked.get("limit", "200")
+    if level not in LEVELS:
+        raise Refused(400, f"level is one of {', '.join(LEVELS)}, not {level!r}")
+    if not limit.isdecimal() or (attempt and not attempt.isdecimal()):
+        raise Refused(400, "limit and attempt are numbers")
+    return Wanted(
+        asked.get("process", ""), level, asked.get("text", ""), int(attempt) if attempt else None,
+        asked.get("since", ""), asked.get("until", ""), int(limit),
+    )  # fmt: skip
+
+
+def _word(asked: dict[str, str], name: str) -> str:
+    """A word that no command line takes for an option."""
+    word = asked.get(name, "")
+    if not word or word.startswith("-"):
+        raise Refused(400, f"{name} is missing")
+    return word
+
+
+def _seconds(asked: dict[str, str]) -> str:
+    try:
+        return str(min(3600.0, max(0.0, float(asked.get("after", "0")))))
+    except ValueError as error:
+        raise Refused(400, "after is a number of seconds") from error

@@ -1,0 +1,99 @@
+"""Marks: what happened to a job and when, from the log of its coordinators. The page draws them into its figures.
+
+| kind | a mark of | says |
+|---|---|---|
+| coordinator | a coordinator that begins | |
+| lost | a worker whose link has ended | worker, reason |
+| recovery | an attempt that runs | cause, attempt, its steps in milliseconds |
+| code | an attempt that runs with another application | the same |
+| end | the job's end | outcome, message |
+
+Keeps: a mark for each line, whatever else a line says. Does not: read a file (log_files.py).
+"""
+
+from typing import Final
+
+import msgspec
+
+from flamestream.core.coordinator.changes.upgrade import TURNED
+from flamestream.model.decoding import DecodeError, json_decoder
+
+WORDS: Final = (b'"phase"', b'"worker disconnected"', b'"job finished"')
+"""Any line that makes a mark has one of these: the others need not be decoded."""
+MOST: Final = 1000
+
+
+class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that happened."""
+
+    at: str
+    """A moment as logs have it; of a recovery, when the job ran again."""
+    kind: str
+    text: str
+    worker: str = ""
+    attempt: int = 0
+    duration_ms: float = 0
+    """Milliseconds from its cause to the replay."""
+    steps_ms: dict[str, float] = {}
+    """The milliseconds of each step, in order: decide, record, open, seal."""
+
+
+class _Line(msgspec.Struct, frozen=True):
+    at: str
+    event: str
+    phase: str = ""
+    attempt: int = 0
+    cause: str = ""
+    steps_us: dict[str, int] = {}
+    worker: str = ""
+    reason: str = ""
+    outcome: str = ""
+    message_: str = ""
+
+
+_line: Final = json_decoder(_Line)
+
+
+def mark_of(line: bytes) -> Mark | None:
+    """The mark of a line of a coordinator's log; None: it makes none."""
+    if not any(word in line for word in WORDS):
+        return None
+    try:
+        found = _line(line)
+    except DecodeError:  # a line of another release, or of who prints to the same file
+        return None
+    return _made(found)
+
+
+def _made(line: _Line) -> Mark | None:
+    match line.event, line.phase:
+        case "worker disconnected", _:
+            return Mark(at=line.at, kind="lost", text=line.reason, worker=line.worker)
+        case "phase", "gathering" if line.attempt == 0:
+            return Mark(at=line.at, kind="coordinator", text="a coordinator began")
+        case "phase", "running" if line.steps_us:
+            steps = {name: us / 1000 for name, us in line.steps_us.items()}
+            kind = "code" if line.cause == TURNED else "recovery"
+            return Mark(
+                at=line.at, kind=kind, text=line.cause, attempt=line.attempt,
+                duration_ms=sum(steps.values()), steps_ms=steps,
+            )  # fmt: skip
+        case "job finished", _:
+            text = f"{line.outcome}: {line.message_}" if line.message_ else line.outcome
+            return Mark(at=line.at, kind="end", text=text)
+        case _:
+            return None
+
+
+def without_repeats(marks: list[Mark]) -> list[Mark]:
+    """The marks without a second one of the same recovery: a job may wait and run again in one attempt."""
+    seen: set[tuple[int, str]] = set()
+    kept = []
+    for mark in marks:
+        key = (mark.attempt, mark.text)
+        if mark.kind in ("recovery", "code"):
+            if key in seen:
+                continue
+            seen.add(key)
+        kept.append(mark)
+    return kept

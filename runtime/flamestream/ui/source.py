@@ -1,0 +1,106 @@
+"""The jobs that a page shows, as a port: those of this machine (local_jobs.py), or of a cluster.
+
+Keeps: figures are those that `flamestream status` and its kin print; a source computes none of its own. Does not: know
+HTTP (server.py).
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from flamestream.ui.marks import Mark
+from flamestream.ui.samples import Sample
+
+Kind = Literal["graph", "snapshots", "audit", "item", "drill"]
+"""A command whose answer a view shows: `plan`, `snapshots list`, `audit`, `trace` and `drill`, each with --json."""
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A job in the list of all."""
+
+    job: str
+    phase: str
+    """The coordinator's word for a job that runs, else its outcome."""
+    running: bool
+    guarantee: str
+    workers: int
+    wanted: int
+    standbys: int
+    p50_ms: float | None
+    p99_ms: float | None
+    """To acknowledgments, of the last minute."""
+    epoch: int
+    epoch_at: int
+    """Microseconds since 1970: its cut; 0: there is none."""
+    unsaved_since: int
+    recovery: str
+    """The cause of the last one; "": none but the start."""
+    recovery_ms: float
+    audit: str
+    """The verdict of the last audit that was seen here: clean, differs, or ""."""
+    problems: int
+    updated: int
+
+
+class Ran(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that was started from the page, or its answer."""
+
+    state: Literal["never", "running", "done"] = "never"
+    began: int = 0
+    ended: int = 0
+    code: int = 0
+    """Its exit code."""
+    answer: Any = None
+    """The document that it printed."""
+
+
+class Refused(Exception):
+    """There is no such thing, or it may not be done. `status` is HTTP's."""
+
+    def __init__(self, status: int, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class JobSource(Protocol):
+    """Jobs that are looked at. Raises Refused (404) for a job that is not there."""
+
+    actions: bool
+    """Whether a drill may be started."""
+
+    def look(self) -> None:
+        """Read what is new. Called a few times a second, before anything else is asked."""
+        ...
+
+    def rows(self) -> Sequence[Row]:
+        """All jobs, by name."""
+        ...
+
+    def status(self, job: str) -> dict[str, Any]:
+        """All that `flamestream status --json` says."""
+        ...
+
+    def version(self, job: str) -> int:
+        """A number that is another when `status` is."""
+        ...
+
+    def samples(self, job: str) -> list[Sample]: ...
+    def marks(self, job: str) -> list[Mark]: ...
+    def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]: ...
+
+    async def answer(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
+        """The answer of a command that takes no time to speak of. Raises Refused."""
+        ...
+
+    def start(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
+        """Start a command that takes its time. Raises Refused (409) while one runs."""
+        ...
+
+    def ran(self, job: str, kind: Kind) -> Ran:
+        """The last one that was started."""
+        ...
+
+    async def close(self) -> None:
+        """End what was started."""
+        ...

@@ -89,7 +89,7 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
     """In an index: (table, epoch), of tables that came later than the state: rows of theirs of older epochs are of a
     table of this name that is no more."""
     indexes: tuple[tuple[str, str], ...] = ()
-    """Of a graph: (index, table), of indexes that have to have all rows of their tables."""
+    """In a graph: (index, table), of indexes that have to have all rows of their tables."""
     like: str = ""
     """Tells it from others that are called alike (`_likenesses`); "" where there are none."""
 

@@ -52,7 +52,7 @@ class ServerTls:
         try:
             self._load()
         except OSError as error:  # half of it is written: the one before is good for a while
-            log.warning("certificate not read", extra={"files": self._files, "reason": str(error)})
+            log.warning("certificate not read", extra={"certificate": self._files, "reason": str(error)})
         return TlsSocket(sock, self._context)
 
     def _load(self) -> None:

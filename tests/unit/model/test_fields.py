@@ -232,7 +232,8 @@ def test_a_filter_with_a_type_guard_says_what_is_left() -> None:
     def is_view(item: Click | View) -> TypeGuard[View]:
         return isinstance(item, View)
 
-    views_alone = clicks().merge(clicks().map(viewed)).filter(is_view)
+    shown = clicks()
+    views_alone = shown.merge(shown.map(viewed)).filter(is_view)
     assert views_alone.items is View
     with pytest.raises(GraphError, match="View has no field 'page'"):
         views_alone.sink("out", key="page")

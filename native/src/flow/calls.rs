@@ -232,11 +232,6 @@ impl Flow {
 
     // --- state ---------------------------------------------------------------------------------------------
 
-    /// How many buckets have changed since the committed cut.
-    fn count_changed(&mut self, operation: usize) -> PyResult<usize> {
-        Ok(with_table!(self.state_mut(operation)?, table => table.dirty.len()))
-    }
-
     /// Begin the rows of a snapshot: `rows` goes through what has changed since the committed cut.
     fn begin_rows(&mut self, operation: usize) -> PyResult<()> {
         with_table!(self.state_mut(operation)?, table => table.begin_rows());

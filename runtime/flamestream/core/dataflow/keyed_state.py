@@ -104,11 +104,6 @@ class KeyedState(ABC, Generic[B]):
             self._dirty.append(found)
         return found
 
-    @property
-    def changed(self) -> int:
-        """How many buckets a snapshot, or the trimming behind a commit, has to visit."""
-        return len(self._dirty)
-
     def rows(self, number: int, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """Rows of what changed since the committed cut, a bucket a step (None: nothing after all). `number`: the one
         that snapshots have for the operation."""

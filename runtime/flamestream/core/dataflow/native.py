@@ -152,11 +152,6 @@ class NativeState:
         self._cuts = cuts
         self._vertex, self._reading = vertex, Reading.of(vertex)
 
-    @property
-    def changed(self) -> int:
-        """How many buckets a snapshot, or the trimming behind a commit, has to visit."""
-        return self._flow.count_changed(self.operation)  # type: ignore[no-any-return]
-
     def rows(self, number: int, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
         committed, announced = floor(self._cuts.committed), floor(cut)

@@ -90,7 +90,7 @@ class WorkerSettings:
     """Microseconds between empty frames to every peer, whose sequence shows that an earlier frame was
     lost."""
     slice_size: int = 128
-    """Buckets that a chore (snapshot, trimming) visits in one pass, if there are not many (epoch_work.py)."""
+    """Buckets that a chore (snapshot, trimming) visits in one pass."""
     slice_bytes: int = 64 << 10
     """Bytes of rows, about, that are encoded in one pass; the last row may be greater."""
     upload_bytes: int = 16 << 20

@@ -5,9 +5,6 @@ slices between passes.
        -> durable and all output below the cut acknowledged -> Accepted
     Committed -> buckets let go of what only older cuts needed, a slice a pass
 
-A slice grows with what has changed, so that an epoch commits soon, however much that is: what is above its cut
-is replayed if a worker is lost. Nobody waits longer for it than for `slice_bytes` of rows.
-
 The coordinator decides one epoch at a time, but its word and the acker's cut travel on different links: the
 cut of an epoch may come before the word on the one before. What changed is reckoned from the committed cut,
 so without that word it cannot be known, and the epoch is refused (!): rows reckoned from an older cut would
@@ -18,7 +15,6 @@ Keeps: invariants 4 and 5; chores never hold up a pass (invariant 8). Does not: 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.outputs import Outputs
@@ -33,11 +29,6 @@ from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.ids import Epoch, Fence
 from flamestream.model.time import Time
-
-PASSES: Final = 32
-"""So many slices a chore should have at most."""
-BUCKET_BYTES: Final = 64
-"""To visit a bucket takes about as long as to encode a row of so many bytes."""
 
 
 class EpochWork:
@@ -56,8 +47,6 @@ class EpochWork:
         self._pending: PendingSnapshot | None = None
         self._compact: dict[Epoch, list[SegmentRef]] = {}
         self._chores: list[Iterator[object]] = []
-        self._slice = settings.slice_size
-        """Buckets that a chore visits in a pass."""
 
     # --- what the coordinator and the acker say -------------------------------------------------------------
 
@@ -82,7 +71,6 @@ class EpochWork:
             reason = f"what became of epoch {self._cuts.announced[0]} has not been heard yet"
             self.actions.append(ToldCoordinator(Refused(self._fence, epoch, reason)))
             return
-        self._grow_slices()
         self._cuts.announce(epoch, cut)  # chores that are left come first, and no row is made before them
         # consumers of others do not know what they were given
         delivered = outputs.released() if self._settings.exactly_once else []
@@ -101,7 +89,6 @@ class EpochWork:
             return False
         self._cuts.commit(cut)
         self.finish_chores()
-        self._grow_slices()
         self._chores = [state.committed(cut) for state in self._states.values()]
         return True
 
@@ -149,22 +136,16 @@ class EpochWork:
         else:
             self._pending.uploaded(event.segments, event.replaced, event.held, event.requests)
 
-    def _grow_slices(self) -> None:
-        changed = sum(state.changed for state in self._states.values())
-        grown = min(-(-changed // PASSES), self._settings.slice_bytes // BUCKET_BYTES)
-        # chores that are left have more buckets than are told, which the next snapshot may have to visit
-        self._slice = max(self._settings.slice_size, grown, self._slice if self._chores else 0)
-
     def _trim(self) -> None:
         chore = self._chores[0]
-        for _ in range(self._slice):
+        for _ in range(self._settings.slice_size):
             if next(chore, self) is self:  # the default is an object that no chore yields
                 del self._chores[0]
                 break
 
     def _snapshot(self, pending: PendingSnapshot, settled: Time) -> None:
         if pending.rows.encoding:
-            pending.rows.encode(self._slice, self._settings.slice_bytes)
+            pending.rows.encode(self._settings.slice_size, self._settings.slice_bytes)
         # The cut may come before the announcement, which has another link: then nothing is merged this time.
         compact = self._compact.get(pending.epoch, ())
         if (upload := pending.upload(compact, self._numbers.kept)) is not None:

@@ -1,10 +1,7 @@
 """A pending snapshot: encoded in slices, uploaded in bounded parts, accepted when uploaded and passed by
 minimal time; and the word on an epoch, which is a word on all before."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
-
-import pytest
+from collections.abc import Sequence
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.outputs import Outputs
@@ -15,7 +12,7 @@ from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.core.protocol.snapshot import SegmentRef
 from flamestream.core.protocol.stored_rows import Numbers
-from flamestream.core.worker.epoch_work import BUCKET_BYTES, PASSES, EpochWork
+from flamestream.core.worker.epoch_work import EpochWork
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Epoch, Fence, Slot
@@ -106,43 +103,3 @@ def test_the_word_on_an_epoch_is_a_word_on_all_before() -> None:
     assert cuts.announced == (4, START) and work.actions == []
     work.announced(Epoch(4), [])
     assert cuts.announced == (4, START), "the announcement of the epoch itself may come behind its cut"
-
-
-class _Changed:
-    """States of which so many buckets have changed."""
-
-    def __init__(self, changed: int) -> None:
-        self.changed = changed
-
-    def rows(self, number: int, epoch: Epoch, cut: Time) -> Iterator[Row]:
-        return (_row(number) for _ in range(self.changed))
-
-    def committed(self, cut: Time) -> Iterator[None]:
-        return iter([None] * self.changed)
-
-
-@pytest.mark.parametrize(
-    ("changed", "passes"),
-    [(3, 1), (16, 2), (8 * PASSES, PASSES), (100 * PASSES, PASSES), (400 * PASSES, 4 * PASSES)],
-)
-def test_a_slice_grows_with_what_has_changed_up_to_what_a_pass_may_take(changed: int, passes: int) -> None:
-    graph = Graph("g")
-    graph.source("s").reduce(key=str, initial=int, combine=max, name="sum")
-    states: Any = {each.place: _Changed(changed) for each in graph.operations}
-    settings = WorkerSettings("j", 4, (), slice_size=8, slice_bytes=100 * BUCKET_BYTES)
-    work = EpochWork(FENCE, LiveCuts(START), states, settings, Numbers(graph))
-    work.cut(Epoch(1), START, [], Outputs(FENCE, {}, START, 1, REFERENCE))
-    assert _passes(work) == passes, "of rows"
-    work.committed(Epoch(1), Time(5))
-    assert _passes(work) == passes, "of the trimming behind the commit"
-
-
-def _passes(work: EpochWork) -> int:
-    """Passes until nothing asks for another one. The last slice of a chore does not know yet that it was the last."""
-    passes = 0
-    while True:
-        work.go_on(START)
-        wakes, work.actions = [each for each in work.actions if isinstance(each, act.Wake)], []
-        if not wakes:
-            return max(passes, 1)
-        passes += 1

@@ -217,7 +217,7 @@ def _parts(cases: Cases) -> list[Line]:
 def _contention(cases: Cases) -> list[Line]:
     return [
         (
-            f"two sources, {case} passes of 64: decisions and CPU time of a transfer",
+            f"two sources, {case.replace(' behind', ' passes of 64 behind')}: decisions and CPU time of a transfer",
             f"{_spread(_values(cases, case, 'runs'), '.2f')}, {_spread(_values(cases, case, 'us'), '.1f')} us",
             "2 times 0 behind" if not case.endswith(" 0 behind") else "-",
         )

@@ -6,7 +6,7 @@ pass takes seconds seems lost. So as much enters as is done in `PASS_US`, by wha
 >>> room = Room()
 >>> room.enter(100); room.next_pass(10_000)         # a tenth of a millisecond for each byte
 >>> room.left
-500
+250
 
 In a pause nothing enters: while the epoch is taken behind which slots move. Whatever enters above its cut is
 computed again, by whoever has its slots then, and until that is done no result leaves. What has entered goes

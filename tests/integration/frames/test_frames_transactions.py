@@ -72,7 +72,7 @@ sales.filter(lambda sale: sale[1] == 7).call(drawn).transact(noted).committed.si
 
 with graph.transaction() as transaction:
     opened = transaction.open(sold.committed)
-    by_amount = opened.reduce(name="by_amount", key=lambda sale: sale[1], combine=fs.count(), check=lambda _, n: n < 90)
+    by_amount = opened.reduce(name="by_amount", key=lambda sale: sale[1], combine=fs.count(), check=lambda _, n: n < 20)
     paid = opened.reduce(name="paid", key=lambda sale: sale[0], initial=int, combine=lambda all, sale: all + sale[1])
     booked = transaction.close(by_amount, paid)
 booked.committed.sink("booked")

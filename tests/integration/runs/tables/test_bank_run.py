@@ -71,7 +71,8 @@ def test_what_cannot_be_asked_is_said_with_what_can(scratch: Scratch) -> None:
     for asked, message in (
         ("account['a']", "keeps nothing named 'account': it has 'accounts', 'seen'"),
         ("accounts[a]", "a text needs quotes"),
-        ("accounts", "is no row: write NAME[KEY]"),
+        ("accounts['a'", "is no row: write NAME[KEY]"),
+        ("account", "keeps nothing named 'account': it has 'accounts', 'seen'"),
     ):
         said = scratch.type("query", "job.yaml", asked)
         assert said.code == 2 and message in said.text

@@ -174,7 +174,7 @@ impl Flow {
     ) -> PyResult<(u64, u64, u64, Bound<'py, PyTuple>)> {
         let state = self.ledger.and_then(|vertex| self.states.get_mut(&vertex));
         let Some(State::Transactions(state)) = state else { return Ok((0, 0, 0, PyTuple::empty(py))) };
-        state.forget_final(py, &floors(cuts)?)?;
+        state.forget_final(py, &floors(cuts)?, 1)?;
         let its = &state.contention;
         let rows = its.rows().into_iter().map(|(row, count)| (PyBytes::new(py, &row), count));
         Ok((its.decided, its.runs, its.aborted, PyTuple::new(py, rows.collect::<Vec<_>>())?))

@@ -231,11 +231,11 @@ def _common(launch: Launch, role: str) -> Object:
         "nodeSelector": dict(pods.node_selector),
         "imagePullSecrets": [{"name": name} for name in pods.image_pull_secrets],
         "topologySpreadConstraints": [dict(each) for each in pods.topology_spread_constraints],
-        "priorityClassName": pods.priority_class_name or {},
-        "schedulerName": pods.scheduler_name or {},
+        "priorityClassName": pods.priority_class_name,
+        "schedulerName": pods.scheduler_name,
     }
     # an empty value would not be what the API gives back
-    return {key: value for key, value in common.items() if value not in ({}, [])}
+    return {key: value for key, value in common.items() if value not in ({}, [], None)}
 
 
 def _tolerations() -> list[Object]:

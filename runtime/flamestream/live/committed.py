@@ -3,7 +3,6 @@
 Does not: know where the last epoch is (audit/committed.py).
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 
 from flamestream.audit.committed import LastCommit
@@ -13,7 +12,7 @@ from flamestream.model.errors import Retryable
 from flamestream.model.graph import Graph
 from flamestream.model.time import Time
 from flamestream.node.queries.committed import NOTHING, every_state, states_at
-from flamestream.node.queries.rows import Kept, Row
+from flamestream.node.queries.rows import Kept, Row, behind, cursor_of
 from flamestream.store.places import store_from
 
 
@@ -37,10 +36,10 @@ def committed_page(graph: Graph, last: LastCommit, store: str, wanted: Wanted) -
     vertex, matching = kept.matching(wanted.name, wanted.prefix)
     if last.index is None:
         return Page(last.cut, (), "", "committed")
-    after = urlsafe_b64decode(wanted.cursor)
+    after = behind(wanted.cursor)
     found = every_state(graph, last.index, store_from(store), vertex)
     keys = sorted(key for key in found if key > after and fits(matching, key))
     page = keys[: wanted.limit]
     rows = tuple((kept.key(wanted.name, key), found[key]) for key in page)
-    more = urlsafe_b64encode(page[-1]).decode() if len(page) < len(keys) else ""
+    more = cursor_of(page[-1]) if len(page) < len(keys) else ""
     return Page(last.cut, rows, more, "committed")

@@ -8,7 +8,6 @@ Keeps: a call ends within its time. Does not: know a manifest.
 import http.client
 import ssl
 import time
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
@@ -29,6 +28,7 @@ from flamestream.model.time import Time
 from flamestream.node.queries.columns import table_of
 from flamestream.node.queries.committed import NOTHING
 from flamestream.node.queries.question import ENCODED
+from flamestream.node.queries.rows import cursor_of
 
 if TYPE_CHECKING:  # it takes a while, and most never ask for it
     import pyarrow as pa
@@ -177,7 +177,7 @@ class HttpPort:
             number, states, keys, upto = self._understood(_encoded, data)
             encoded = zip(keys, states, strict=True)
             rows = tuple((decode(key), decode(state)) for key, state in encoded if state is not None)
-            return Page(Time(number), rows, urlsafe_b64encode(upto).decode(), at)
+            return Page(Time(number), rows, cursor_of(upto), at)
         return self._understood(partial(page_in, at=at), data)
 
     def _asked(self, asked: dict[str, Any], at: At, at_least: Time) -> bytes:

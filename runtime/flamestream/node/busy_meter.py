@@ -74,10 +74,11 @@ class BusyMeter:
             return None
         slots = [(slot, nanoseconds // 1000) for slot, nanoseconds, _ in costs]
         rest = sum(cost for _, cost in slots[MOST_SLOTS:])
-        keys, rows = self._keys(costs), self._rows()
+        keys = self._keys(costs)
         if self._private:
             self._log([each for each in keys if 2 * dict(slots)[each[0]] > busy_us])
-            keys, rows = [], []
+            keys = []
+        rows = [] if self._private else self._rows()
         return Busy(fence, us, busy_us, slots[:MOST_SLOTS], rest, keys, min(us, held_us), rows)
 
     def _keys(self, costs: Sequence[Cost]) -> list[tuple[Slot, str]]:

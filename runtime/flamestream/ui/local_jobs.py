@@ -192,7 +192,8 @@ class LocalJobs:
         running = info is not None and info.running
         if status is None:
             phase = "damaged" if known.problem else "starting" if running else "never began"
-            return _bare(job, phase, running, known)
+            problems = 1 if known.problem else 0
+            return Row(job=job, phase=phase, running=running, guarantee=known.guarantee, problems=problems)
         recovery = status.last_recovery
         recovered = recovery is not None and recovery.kind != "start"
         latency = status.latency if status.latency is not None and status.latency.calls else None
@@ -216,15 +217,6 @@ class LocalJobs:
             problems=len(status.problems),
             updated=status.updated,
         )
-
-
-def _bare(job: str, phase: str, running: bool, known: _Known) -> Row:
-    """The row of a job whose coordinator has said nothing yet."""
-    return Row(
-        job=job, phase=phase, running=running, guarantee=known.guarantee, workers=0, wanted=0, standbys=0,
-        p50_ms=None, p99_ms=None, epoch=0, epoch_at=0, unsaved_since=0, recovery="", recovery_ms=0, audit="",
-        problems=1 if known.problem else 0, updated=0,
-    )  # fmt: skip
 
 
 def _look(known: _Known) -> None:

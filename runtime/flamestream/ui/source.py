@@ -17,30 +17,30 @@ Kind = Literal["graph", "snapshots", "audit", "item", "drill"]
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """A job in the list of all."""
+    """A job in the list of all. What has a default is what a coordinator says."""
 
     job: str
     phase: str
     """The coordinator's word for a job that runs, else its outcome."""
     running: bool
     guarantee: str
-    workers: int
-    wanted: int
-    standbys: int
-    p50_ms: float | None
-    p99_ms: float | None
+    workers: int = 0
+    wanted: int = 0
+    standbys: int = 0
+    p50_ms: float | None = None
+    p99_ms: float | None = None
     """To acknowledgments, of the last minute."""
-    epoch: int
-    epoch_at: int
+    epoch: int = 0
+    epoch_at: int = 0
     """Microseconds since 1970: its cut; 0: there is none."""
-    unsaved_since: int
-    recovery: str
+    unsaved_since: int = 0
+    recovery: str = ""
     """The cause of the last one; "": none but the start."""
-    recovery_ms: float
-    audit: str
+    recovery_ms: float = 0
+    audit: str = ""
     """The verdict of the last audit that was seen here: clean, differs, or ""."""
-    problems: int
-    updated: int
+    problems: int = 0
+    updated: int = 0
 
 
 class Ran(msgspec.Struct, frozen=True, kw_only=True):

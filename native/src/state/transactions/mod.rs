@@ -60,9 +60,7 @@ impl Transactions {
     ) -> PyResult<Changes<'py>> {
         let py = payload.py();
         self.slot = slot;
-        if self.is_final(cuts) >= TRIM_ABOVE {
-            self.forget_final(py, cuts)?;
-        }
+        self.forget_final(py, cuts, TRIM_ABOVE)?;
         let item = Transaction::new(meta.clone(), payload.clone().unbind(), encoded(payload)?.into());
         let one = self.pending.add(item);
         self.run(py, cuts, one, cause)?;
@@ -228,14 +226,13 @@ impl Transactions {
         self.pending.at(one).result.as_ref().expect("it was decided").bind(py).clone()
     }
 
-    /// How many of them are final.
-    fn is_final(&self, cuts: &[Floor]) -> usize {
-        cuts.last().map_or(0, |newest| self.pending.below(newest))
-    }
-
-    /// Nothing comes any more below minimal time, so nothing there is looked at again.
-    pub fn forget_final(&mut self, py: Python<'_>, cuts: &[Floor]) -> PyResult<()> {
-        for one in self.pending.take_first(self.is_final(cuts)) {
+    /// Nothing comes any more below minimal time, so nothing there is looked at again. Fewer than `least` wait.
+    pub fn forget_final(&mut self, py: Python<'_>, cuts: &[Floor], least: usize) -> PyResult<()> {
+        let count = cuts.last().map_or(0, |newest| self.pending.below(newest));
+        if count < least {
+            return Ok(());
+        }
+        for one in self.pending.take_first(count) {
             let (told, runs) = (self.result(py, one), self.pending.at(one).runs);
             let aborted = match told.cast_exact::<PyTuple>() {
                 Ok(told) => self.aborted.of(&told.get_item(1)?)?.is_truthy()?,

@@ -80,8 +80,7 @@ class Transactions(Accumulators):
     def insert(self, slot: Slot, meta: Meta, payload: Any, cause: Time) -> Change:
         """A transaction: its result. Those above wait to be looked at again."""
         self.slot = slot
-        if self._final() >= TRIM_ABOVE:
-            self._forget_final()
+        self._forget_final(least=TRIM_ABOVE)
         made = Transaction(meta, payload)
         insort(self._all, made, key=_PLACE)
         self._run(made, cause)
@@ -192,12 +191,11 @@ class Transactions(Accumulators):
 
     # --- what is final --------------------------------------------------------------------------------------
 
-    def _final(self) -> int:
-        return bisect_left(self._all, self._cuts.newest, key=_ORDER)
-
-    def _forget_final(self) -> None:
-        """Nothing comes any more below minimal time, so nothing there is looked at again."""
-        final = self._final()
+    def _forget_final(self, least: int = 1) -> None:
+        """Nothing comes any more below minimal time, so nothing there is looked at again. Fewer than `least` wait."""
+        final = bisect_left(self._all, self._cuts.newest, key=_ORDER)
+        if final < least:
+            return
         for one in self._all[:final]:
             self._touch(one, one.read, ())
             self._contention.final(one.runs, type(one.result) is tuple and one.result[1].aborted)

@@ -235,9 +235,7 @@ def decide(
             _check_named(function, state.touched - named, rules)
         writes = state.writes
         for write in writes:
-            allows = rules[write.table].check
-            if write.deleted:
-                continue
+            allows = None if write.deleted else rules[write.table].check
             if allows is not None and not called(allows, write.key, write.after):
                 return Decision(Aborted(transaction, CHECK, write.table, write.key), aborted=True)
     except Raised as raised:

@@ -12,7 +12,6 @@ Keeps: what goes into answers is a share of this worker's time; a client is answ
 time. Does not: read a state, or know which worker has it (core/worker/queries/gateway.py).
 """
 
-from base64 import urlsafe_b64decode
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +35,7 @@ from flamestream.net.http_server import HttpServer
 from flamestream.net.server_tls import ServerTls
 from flamestream.node.queries.question import ENCODED, Asked, Refused, asked_by, asked_in, scan_by
 from flamestream.node.queries.reply import ARROW, One, Page, Reply
-from flamestream.node.queries.rows import Kept, Row
+from flamestream.node.queries.rows import Kept, Row, behind
 from flamestream.ports import Post, Reactor, Timer
 
 PATIENCE: Final = 5.0
@@ -189,9 +188,9 @@ class QueryDoor:
         if not 0 < asked.limit <= MOST_SCANNED:
             raise Refused(400, f"limit is 1 to {MOST_SCANNED}, not {asked.limit}")
         try:
-            after = urlsafe_b64decode(asked.cursor)
-        except ValueError as error:
-            raise Refused(400, f"cursor is what an earlier answer said, not {asked.cursor!r}") from error
+            after = behind(asked.cursor)
+        except ManifestError as error:
+            raise Refused(400, str(error)) from error
         try:
             vertex, matching = self._kept.matching(asked.scan, asked.prefix)
         except ManifestError as error:

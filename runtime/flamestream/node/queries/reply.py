@@ -7,7 +7,6 @@
 Does not: know what was asked for in which way (door.py).
 """
 
-from base64 import urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from flamestream.model.payloads.plain import plain
 from flamestream.net.http_exchange import Headers
 from flamestream.node.queries.columns import stream_of, table_of
 from flamestream.node.queries.question import ENCODED
-from flamestream.node.queries.rows import Kept, Row
+from flamestream.node.queries.rows import Kept, Row, cursor_of
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 Reply = tuple[int, bytes, Headers]
@@ -40,7 +39,7 @@ class Page:
             found: list[Any] = [
                 {"key": key, "state": state} for key, state in zip(*self._found(answer), strict=True)
             ]
-            cursor = {"cursor": _cursor(answer)} if answer.upto else {}
+            cursor = {"cursor": cursor_of(answer.upto)} if answer.upto else {}
             return _of_json({"time": time, "rows": found, **cursor})
         rows = [
             {"name": row.name, "key": row.key} | ({} if state is None else {"state": decode(state)})
@@ -56,7 +55,7 @@ class Page:
     def as_arrow(self, answer: Answered) -> Reply:
         keys, states = self._found(answer)
         columns = {} if self._scanned else {"name": [row.name for row in self._rows]}
-        about = {"time": str(answer.time)} | ({"cursor": _cursor(answer)} if answer.upto else {})
+        about = {"time": str(answer.time)} | ({"cursor": cursor_of(answer.upto)} if answer.upto else {})
         try:
             table = table_of(columns | {"key": keys, "state": states}, about)
         except UserError as error:
@@ -82,7 +81,3 @@ class One(Page):
 
 def _of_json(body: dict[str, Any]) -> Reply:
     return 200, _json(body) + b"\n", ()
-
-
-def _cursor(answer: Answered) -> str:
-    return urlsafe_b64encode(answer.upto).decode()

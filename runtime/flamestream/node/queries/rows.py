@@ -3,11 +3,15 @@
     visits['ann']        the accumulator of a reduce, or the last items of a group, by the name of its state
     accounts['ann']      a row of a table
 
+>>> behind(cursor_of(b"ann"))
+b'ann'
+
 Does not: know where a state is (committed.py, door.py).
 """
 
 import ast
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -68,6 +72,19 @@ class Kept:
                 f"graph {self._graph.name!r} keeps nothing named {name!r}: it has {known or 'no state at all'}"
             )
         return self._vertices[name]
+
+
+def cursor_of(key: bytes) -> str:
+    """The place behind a key, as clients have it; "" behind none."""
+    return urlsafe_b64encode(key).decode()
+
+
+def behind(cursor: str) -> bytes:
+    """The key that a page goes on behind. Raises ManifestError for what no `cursor_of` gives."""
+    try:
+        return urlsafe_b64decode(cursor)
+    except ValueError as error:
+        raise ManifestError(f"cursor is what an earlier answer said, not {cursor!r}") from error
 
 
 def split(written: str) -> tuple[str, Any]:

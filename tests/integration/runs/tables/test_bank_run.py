@@ -78,3 +78,11 @@ def test_what_cannot_be_asked_is_said_with_what_can(scratch: Scratch) -> None:
         assert said.code == 2 and message in said.text
     said = scratch.type("query", "job.yaml", "seen['a']")
     assert (said.code, "job 'job' has not run here" in said.text) == (1, True), said.text
+
+
+def test_a_cursor_that_no_answer_has_said_is_refused(scratch: Scratch) -> None:
+    scratch.write("lines.txt", "+a20\n")
+    scratch.job(APPLICATION, *SPEC)
+    assert scratch.type("run", "job.yaml", "--no-spark").code == 0
+    said = scratch.type("query", "job.yaml", "accounts", "--cursor", "x")
+    assert (said.code, "cursor is what an earlier answer said, not 'x'" in said.text) == (2, True), said.text

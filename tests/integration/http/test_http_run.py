@@ -119,7 +119,7 @@ def test_posts_and_events_survive_kills(tmp_path: Path) -> None:
     for change in browser.data:
         lengths[change["word"]] += 1
         assert change["documents"] == lengths[change["word"]], "each change of a word once, in order"
-    assert browser.connections > 3, "it was disconnected, and came back"
+    assert browser.connections > 1, "it was disconnected, by the launcher's death at least, and came back"
 
 
 def test_a_fencing_server_has_everything_once_through_kills(tmp_path: Path) -> None:

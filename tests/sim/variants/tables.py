@@ -2,6 +2,7 @@
 forget."""
 
 from collections.abc import Iterable
+from random import Random
 from typing import Any
 
 from flamestream.core.dataflow.accumulators import Accumulation, Accumulators
@@ -9,7 +10,17 @@ from flamestream.core.dataflow.dataflow import Dataflow
 from flamestream.core.dataflow.transactions import Transaction, Transactions, unfolded
 from flamestream.core.protocol.chain import DELETED, Chain, Row
 from flamestream.model.meta import Meta
+from flamestream.model.tables.transaction import State
 from flamestream.simulation.faults import Fault
+from flamestream.simulation.graphs import (
+    DEAD_LETTERS,
+    LETTERS,
+    Payload,
+    SimJob,
+    digest,
+    key_of,
+    source_streams,
+)
 from flamestream.simulation.jobs.bank import bank_job
 from sim.variants.states import LOST_WORKERS
 from sim.variants.variant import BrokenVariant, directed, patch
@@ -60,6 +71,19 @@ def _with_what_was_deleted(self: Transactions, chains: Iterable[Chain]) -> None:
     Accumulators.load(self, unfolded(chains, self._reading)[1])
 
 
+def _of_one_row(rng: Random) -> SimJob:
+    """Each transaction changes what all above it have read."""
+    graph, stream, sources = source_streams(rng, "bank")
+    chained = graph.table("chained", initial=str)
+
+    def chain(state: State, payload: Payload) -> Payload:
+        state[chained, "all"] = digest(f"{state[chained, 'all']}{payload[1]}")
+        return payload[0], state[chained, "all"]
+
+    stream.transact(chain).committed.sink("out", key=key_of)
+    return SimJob(graph, DEAD_LETTERS, lambda r, n: (LETTERS[r.randrange(16)], f"{n}"), sources)
+
+
 _above, _written, _look_again = Transactions._above, Transactions._written, Dataflow._look_again
 _row = Transactions.row
 
@@ -75,8 +99,8 @@ VARIANTS = [
     BrokenVariant(
         "repair under the cause at hand",
         patch(Dataflow, _look_again=_told_at_hand),
-        directed(Fault.FRAME_DELAY, rate=0.1, spacing=400, clump=4),
-        bank_job,
+        directed(Fault.FRAME_DELAY, Fault.CONTROL_DELAY, rate=0.02, spacing=2000, clump=4),
+        _of_one_row,
     ),
     BrokenVariant(
         "repair that a pass leaves to the next", patch(Dataflow, _look_again=_below_items_alone), job=bank_job

@@ -169,7 +169,9 @@ class Launcher:
                 self._reactor, spec.spark, most, self._folder.path, path, self._workers_ended
             )
         else:
-            self._workers = PlainWorkers(self._reactor, self._folder.path, self._workers_ended)
+            self._workers = PlainWorkers(
+                self._reactor, self._folder.path, spec.workers.standby, self._workers_ended
+            )
         self._worker_file = self._folder.write("worker.json", self._config)
         self._files = {self._checked.code: self._worker_file}
         """The file with what workers of each application are told, by its digest."""

@@ -31,6 +31,8 @@ from flamestream.spark.streaming.worker_main import worker_main
 AGAIN: Final = Backoff(0.1, 5.0)
 MAX_STARTS: Final = 100
 """A Spark that has to be started more often than this is beyond help."""
+TAKEN_OVER_WITHIN: Final = 1.0
+"""Seconds. Whoever takes over needs the processors that the start of a process takes."""
 _MODULE: Final = "flamestream.spark.streaming.worker_main"
 Ended = Callable[[FlameStreamError | None], None]
 
@@ -176,13 +178,17 @@ class _SparkJob:
 
 
 class PlainWorkers:
-    """Workers as processes of our own, started again when they die."""
+    """Workers as processes of our own, started again when they die: at once, but for one that a standby takes over
+    from, which is started behind that."""
 
     driver = 0
 
-    def __init__(self, reactor: EpollReactor, folder: Path, ended: Ended) -> None:
-        self._reactor, self._folder, self._ended = reactor, folder, ended
+    def __init__(self, reactor: EpollReactor, folder: Path, standby: int, ended: Ended) -> None:
+        """`standby` of those that are told the same take no part until another dies."""
+        self._reactor, self._folder, self._standby, self._ended = reactor, folder, standby, ended
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
+        self._due: set[int] = set()
+        """Those that have died and are not started again yet."""
         self._configs: dict[int, Path] = {}
         self._lives = Counter[int]()
         self._stopping = False
@@ -191,18 +197,23 @@ class PlainWorkers:
         """Start the processes. Only in the main thread."""
         for _ in range(count):
             # an index that is free again, or there would be more files of logs with each
-            index = next(index for index in itertools.count() if index not in self._processes)
+            taken = self._processes.keys() | self._due
+            index = next(index for index in itertools.count() if index not in taken)
             self._configs[index] = config
             self._start(index)
 
     def running(self, config: Path) -> int:
-        return sum(self._configs[index] == config for index in self._processes)
+        return self._alive(config) + sum(self._configs[index] == config for index in self._due)
 
     def stop(self) -> None:
         self._stopping = True
+        self._due.clear()
         for process in self._processes.values():
             process.kill()
             process.wait()
+
+    def _alive(self, config: Path) -> int:
+        return sum(self._configs[index] == config for index in self._processes)
 
     def _start(self, index: int) -> None:
         ordinal, self._lives[index] = self._lives[index], self._lives[index] + 1
@@ -224,8 +235,19 @@ class PlainWorkers:
         del self._processes[index]
         if self._stopping or code == 0:
             if not self._processes:
+                self._due.clear()
                 self._ended(None)
+            return
+        config = self._configs[index]
+        self._due.add(index)
+        if self._alive(config) >= self.running(config) - self._standby:
+            self._reactor.later(TAKEN_OVER_WITHIN, lambda: self._again({index}))
         else:
+            self._again(set(self._due))
+
+    def _again(self, indexes: set[int]) -> None:
+        for index in indexes & self._due:
+            self._due.remove(index)
             self._start(index)
 
 

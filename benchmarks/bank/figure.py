@@ -33,7 +33,7 @@ from harness.drive import noise, where
 from harness.job import free_port
 from harness.report import CACHE
 from harness.rows import parser_of, tell
-from harness.tables.bank import FLOOR, bank_table
+from harness.tables.bank import FLOOR, UNSYNCED, bank_table
 from nexmark.outside import Phase
 from systems.base import Failed, NotHere
 
@@ -124,9 +124,10 @@ def idle() -> Measured:
 
 
 def epochs() -> Measured:
-    """By interval."""
+    """By interval. An epoch a second whose journal does not wait for the disk is the protocol's share."""
     phase = at(MODERATE, 10.0)
     yield "none", judged(job("uniform", replace(ONE, guarantee="none"), phase), phase)
+    yield UNSYNCED, judged(job("uniform", replace(ONE, fsync=False), phase), phase)
     for interval, seconds in (("50ms", 10.0), ("200ms", 10.0), ("1s", 10.0), ("10s", 25.0)):
         longer = at(MODERATE, seconds)
         yield interval, judged(job("uniform", replace(ONE, interval=interval), longer), longer)

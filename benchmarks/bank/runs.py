@@ -57,6 +57,8 @@ class Settings:
     standby: int = 0
     interval: str = "1s"
     guarantee: str = "exactly-once"
+    fsync: bool = True
+    """Whether its journal waits for the disk."""
     port: int = 0
     """Where it can be asked; 0: nowhere."""
 
@@ -140,7 +142,7 @@ def ours(workload: Workload, settings: Settings) -> Callable[[int, Sequence[int]
                 "share": 1.0,
             }  # else they are held back
         if settings.guarantee != "none":
-            spec["journal"] = {"folder": str(folder / "journal")}
+            spec["journal"] = {"folder": str(folder / "journal"), "fsync": settings.fsync}
         path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
         return Command([*run_command(folder, manifest_of("bank", spec)), "--no-spark"], {"PYTHONPATH": path})
 

@@ -117,6 +117,9 @@ def _idle(cases: Cases) -> list[Line]:
     return lines
 
 
+UNSYNCED = "1s, no fsync"
+
+
 def _epochs(cases: Cases) -> list[Line]:
     lines = [
         (
@@ -125,10 +128,12 @@ def _epochs(cases: Cases) -> list[Line]:
         )
         for case in cases
     ]  # fmt: skip
-    its, none = (_values(cases, name, "5000/s", "p50_ms") for name in ("1s", "none"))
-    if its and none:
-        more = statistics.median(its) - statistics.median(none)
-        lines.append(("exactly once over no guarantee, p50", f"{more:+.2f} ms", "0.5 ms"))
+    none = _values(cases, "none", "5000/s", "p50_ms")
+    for case, how in (("1s", ""), (UNSYNCED, " but for the disk's syncs")):
+        its = _values(cases, case, "5000/s", "p50_ms")
+        if its and none:
+            more = statistics.median(its) - statistics.median(none)
+            lines.append((f"exactly once over no guarantee{how}, p50", f"{more:+.2f} ms", "0.5 ms"))
     return lines
 
 

@@ -18,7 +18,7 @@ from e2e.support.installation import DISK
 from e2e.support.job import ROOT, Job, config_map, ours, restricted_pod
 from e2e.support.kube import Object
 
-_SHARED = {"hostPath": {"path": f"{DISK}/shared"}}
+SHARED = {"hostPath": {"path": f"{DISK}/shared"}}
 _WRITER = """
 import os, pathlib, sys, time
 folder, pause, form = pathlib.Path(sys.argv[1]), float(sys.argv[2]), sys.argv[3]
@@ -62,7 +62,7 @@ class FolderJob(Job):
             "checkpoint": {"interval": "1s", "store": self.installation.store, "secret": "s3-keys"},
             "journal": {"folder": "zookeeper://", "keep": True},
             "pods": {
-                "volumes": [{"name": "shared", **_SHARED}],
+                "volumes": [{"name": "shared", **SHARED}],
                 "volumeMounts": [{"name": "shared", "mountPath": "/shared"}],
             },
         }
@@ -95,7 +95,7 @@ class FolderJob(Job):
             self.form,
         ]
         self.kube.apply(
-            restricted_pod(f"{self.name}-writer", *command, mounts={"shared": (_SHARED, "/shared")})
+            restricted_pod(f"{self.name}-writer", *command, mounts={"shared": (SHARED, "/shared")})
         )
         self.kube.wait_condition("Pod", f"{self.name}-writer", "Ready", 60)
 

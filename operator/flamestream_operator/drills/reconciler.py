@@ -17,6 +17,7 @@ from flamestream.job.drills.observed import DrillObserved
 from flamestream.job.drills.status import OVER, AuditResult
 from flamestream.job.manifest_parts import Seconds
 from flamestream.job.moments import moment, written
+from flamestream.job.object_names import copies_among
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator import metrics
 from flamestream_operator.api.conditions import conditions_of_ending
@@ -32,7 +33,7 @@ from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
 from flamestream_operator.kube.events import EventSender
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import Object, owner, part
+from flamestream_operator.objects.meta import JOB, Object, owner, part
 from flamestream_operator.objects.pods import build_audit_pod
 from flamestream_operator.objects.small import build_config, build_zookeeper
 from flamestream_operator.site import Site
@@ -188,7 +189,8 @@ class DrillReconciler:
         # As ZooKeeper is reached now: a job that has ended may have been launched when it was reached
         # otherwise.
         await self._api.patch("Secret", key[0], access["metadata"]["name"], {"data": access["data"]})
-        await self._api.create(build_audit_pod(launch, drill, name))
+        mine = await self._api.list_all("ConfigMap", key[0], {JOB: observed.plan.job})
+        await self._api.create(build_audit_pod(launch, drill, name, copies_among(mine)))
 
     async def _audit_of(self, key: Key) -> tuple[AuditResult | None, str]:
         """Verdict of a drill's audit, or why there is none."""

@@ -17,6 +17,7 @@ Does not: say what an object holds.
 from typing import Final
 
 from flamestream.job.object_names import LONGEST as LONGEST
+from flamestream.job.object_names import application_copy as application_copy
 from flamestream.job.object_names import fitted as fitted
 from flamestream.job.object_names import queries as queries
 from flamestream.job.object_names import zookeeper as zookeeper
@@ -49,11 +50,6 @@ def service(job: str) -> str:
 def token(job: str, run: int) -> str:
     """The Secret of one run."""
     return fitted(job, f"-token-{run}")
-
-
-def application_copy(job: str, digest: str) -> str:
-    """The ConfigMap with the application's files as they were."""
-    return fitted(job, f"-app-{digest[:12]}")
 
 
 def budget(job: str) -> str:

@@ -4,11 +4,13 @@ Keeps: every pod satisfies the restricted Pod Security Standard, whatever the us
 one is made.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.job.manifest import Spec
 from flamestream.job.manifest_cluster import Resources
+from flamestream.job.object_names import with_copies
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import (
     APPLICATION,
@@ -385,12 +387,14 @@ def build_preflight_pod(launch: Launch, name: str, before: str = "") -> Object:
     return pod
 
 
-def build_audit_pod(launch: Launch, drill: Object, name: str) -> Object:
+def build_audit_pod(launch: Launch, drill: Object, name: str, copies: Sequence[str] = ()) -> Object:
     """A pod beside the job that reads what the job has read and written, as a driver would. Its ConfigMap has
-    its own name: no driver is needed, which a job that has completed does not have any more."""
+    its own name: no driver is needed, which a job that has completed does not have any more. `copies`: ConfigMaps of
+    the applications that the job has had."""
     resources = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
     pod = _beside(launch, name, "audit", {"resources": resources})
-    return {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner(drill)]}}
+    pod = {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner(drill)]}}
+    return with_copies(pod, copies)
 
 
 def _beside(launch: Launch, name: str, role: str, more: Object) -> Object:

@@ -10,6 +10,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import msgspec
@@ -17,11 +18,14 @@ import msgspec
 from flamestream.audit.committed import committed_there
 from flamestream.audit.job_audit import audited
 from flamestream.audit.report import result_of
+from flamestream.job import object_names
 from flamestream.job.validation import checked_job
 from flamestream.model.errors import FlameStreamError
+from flamestream.node.kept_code import link_copies
 from flamestream.spark.streaming.driver_config import read_any_driver_config, read_job, read_zookeeper
 
 MESSAGE: Final = Path("/dev/termination-log")
+EARLIER: Final = Path(object_names.EARLIER)
 LONGEST: Final = 4000
 """Bytes; Kubernetes keeps 4096."""
 SHORT: Final = 100
@@ -39,7 +43,10 @@ def verdict(*, changed: bool = False) -> dict[str, object]:
             committed_there, zookeeper, config.job, job.job.store,
             restored_from.snapshot if restored_from is not None else "",
         )  # fmt: skip
-        report = audited(job, look(), config.job, zookeeper, again=look, changed=changed)
+        with TemporaryDirectory() as root:
+            kept = Path(root)
+            link_copies(kept, EARLIER.glob("*"), job.py_files)
+            report = audited(job, look(), config.job, zookeeper, again=look, kept=kept, changed=changed)
     except FlameStreamError as error:
         return {"error": str(error)[: LONGEST // 2], "category": error.category}
     return {**msgspec.to_builtins(result_of(report)), "empty": report.empty}

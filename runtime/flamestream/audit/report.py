@@ -13,7 +13,7 @@ from flamestream.audit.committed import LastCommit
 from flamestream.audit.places import PlaceVerdict, first_of, in_words
 from flamestream.audit.recorded import FrontInput
 from flamestream.core.protocol.snapshot import CodeSpan
-from flamestream.job.drills.status import AuditResult
+from flamestream.job.drills.status import MOST_CODES, AuditResult, CodeResult, codes_in_words
 from flamestream.job.validation import CheckedJob
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import START, Time
@@ -68,17 +68,6 @@ class InputVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class CodeVerdict:
-    """The share of one version of the application's code in what was judged."""
-
-    since: int
-    """The cut from which on it made results: of a tick, or of a start with other code."""
-    digest: str
-    results: int
-    """Results that it had to give, those that are not due included."""
-
-
-@dataclass(frozen=True, slots=True)
 class Report:
     """An audit's outcome."""
 
@@ -91,7 +80,7 @@ class Report:
     places: list[PlaceVerdict]
     """The verdicts on what stands where users look: tables, hashes, streams, topics, events."""
     input: list[InputVerdict]
-    codes: list[CodeVerdict]
+    codes: list[CodeResult]
     """Each span of code that was judged by its own code, in the order of cuts."""
     bounds: Bounds
     kept: bool
@@ -106,7 +95,7 @@ class Report:
 
 def report_of(
     checked: CheckedJob, last: LastCommit, verdict: Verdict, places: list[PlaceVerdict],
-    fronts: Sequence[FrontInput], begins: str, edits: str, codes: Sequence[CodeVerdict] = (),
+    fronts: Sequence[FrontInput], begins: str, edits: str, codes: Sequence[CodeResult] = (),
 ) -> Report:  # fmt: skip
     """All findings of an audit, as one report."""
     found = [_input_of(name, [front for front in fronts if front.source == name]) for name in checked.sources]
@@ -132,7 +121,7 @@ def report_of(
 
 def codes_of(
     spans: Sequence[CodeSpan], until: Time, expected: Iterable[Sequence[Result]]
-) -> list[CodeVerdict]:
+) -> list[CodeResult]:
     """The spans below `until`, with the results of all sinks that are `expected` of each."""
     judged = [span for span in spans if span.since < until]
     # what a job began with was made by its first code, whatever its cut
@@ -140,7 +129,10 @@ def codes_of(
     counts = Counter(
         bisect_right(begins, time_of_meta(each.meta)) for results in expected for each in results
     )
-    return [CodeVerdict(span.since, span.digest, counts[place]) for place, span in enumerate(judged, 1)]
+    return [
+        CodeResult(since=span.since, digest=span.digest, results=counts[place])
+        for place, span in enumerate(judged, 1)
+    ]
 
 
 def result_of(report: Report) -> AuditResult:
@@ -154,6 +146,7 @@ def result_of(report: Report) -> AuditResult:
         unexpected_input=sum(each.unexpected for each in report.input), complete=report.complete,
         epoch=report.bounds.epoch, bounds=bounds_in_words(report.bounds)[:IN_WORDS],
         input=input_in_words(report.input)[:IN_WORDS], first_difference=report.first_difference[:LONGEST],
+        codes=report.codes[-MOST_CODES:],
     )  # fmt: skip
 
 
@@ -196,17 +189,6 @@ def sentence(report: Report, inputs: str = "records", outputs: str = "results") 
         difference,
     ]
     return "\n".join(filter(None, told))
-
-
-def codes_in_words(codes: Sequence[CodeVerdict], outputs: str = "results") -> list[str]:
-    """A line for each version of the code, if there were several."""
-    if len(codes) < 2:
-        return []
-    return [
-        f"code {each.digest[:12]}: {each.results:,} {outputs}"
-        + (f" from the tick at cut {each.since} on" if place else "")
-        for place, each in enumerate(codes)
-    ]
 
 
 def bounds_in_words(bounds: Bounds, outputs: str = "results") -> str:

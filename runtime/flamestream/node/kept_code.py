@@ -11,7 +11,7 @@ modules: an application that reads other files beside its own finds those of now
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -59,6 +59,15 @@ def copy_of(root: Path, file: Path, code: str, py_files: Sequence[PyFile] = ()) 
     there = (root / code).glob("*.py")
     kept = sorted(there, key=lambda each: (each.name != file.name, each.name))
     return next((each for each in kept if code_of(each, py_files) == code), None)
+
+
+def link_copies(root: Path, folders: Iterable[Path], py_files: Sequence[PyFile] = ()) -> None:
+    """Make `root` one for `copy_of`, of copies in `folders` whose names say nothing. Raises OSError, and UserError
+    for a file that cannot be read."""
+    for file in (file for folder in folders for file in folder.glob("*.py")):
+        link = root / code_of(file, py_files)
+        if not link.exists():  # the same in two of them
+            link.symlink_to(file.parent)
 
 
 def _copies(root: Path) -> list[Path]:

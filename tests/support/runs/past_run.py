@@ -21,6 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import msgspec
+
+from flamestream.audit.code_span import SpanAnswer, SpanRequest, answered
 from flamestream.audit.committed import LastCommit
 from flamestream.connectors import sinks
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
@@ -283,3 +286,14 @@ def own_modules() -> Iterator[None]:
             if getattr(sys.modules[name], "graph", None) is not None:
                 del sys.modules[name]
         sys.path[:] = path
+
+
+def asked_here(request: SpanRequest) -> SpanAnswer:
+    """The answer of a span whose application is loaded in this process, and forgotten: a process of its own is
+    an integration test's."""
+    with own_modules():
+        sys.modules.pop("words_application", None)
+        told = msgspec.msgpack.decode(msgspec.msgpack.encode(request), type=SpanRequest)
+        said = msgspec.msgpack.encode(answered(told))
+    sys.modules.pop("words_application", None)
+    return msgspec.msgpack.decode(said, type=SpanAnswer)

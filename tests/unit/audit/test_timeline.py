@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from flamestream.audit import timeline
-from flamestream.audit.code_span import SpanAnswer, SpanRequest, answered
 from flamestream.audit.committed import LastCommit, Savepoint
 from flamestream.audit.job_audit import audited
 from flamestream.audit.report import Report, sentence
@@ -36,6 +35,7 @@ from support.runs.past_run import (
     Given,
     Kind,
     PastRun,
+    asked_here,
     finished,
     going_on,
     own_modules,
@@ -54,17 +54,7 @@ ANEW = ("reduce(", "reduce(name='anew', ")
 
 @pytest.fixture(autouse=True)
 def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A span's application is loaded here, and forgotten: its process is an integration test's."""
-
-    def asked(request: SpanRequest) -> SpanAnswer:
-        with own_modules():
-            sys.modules.pop("words_application", None)
-            told = msgspec.msgpack.decode(msgspec.msgpack.encode(request), type=SpanRequest)
-            said = msgspec.msgpack.encode(answered(told))
-        sys.modules.pop("words_application", None)
-        return msgspec.msgpack.decode(said, type=SpanAnswer)
-
-    monkeypatch.setattr(timeline, "asked", asked)
+    monkeypatch.setattr(timeline, "asked", asked_here)
     with own_modules():
         yield
 

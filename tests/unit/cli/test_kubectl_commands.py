@@ -91,7 +91,7 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
     "drill": (["j"], {"create": DRILL, "flamestreamjobs": JOB, "flamestreamdrills": json.dumps(DRILL, indent=1)}),
     "logs": (["j"], {"logs": "2026-01-01T00:00:00Z a line", "pods": {"items": [POD]}}),
     "audit": (["j"], {"create": POD, "flamestreamjobs": JOB, "logs": json.dumps(VERDICT), "get pods": {"items": [POD]},
-                      "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
+                      "get configmaps": {"items": []}, "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
     "query": (["j", "seen[7]"], {"create": POD, "flamestreamjobs": JOB, "logs": '{"time": "7", "rows": [{"state": 3}]}',
                                  "get pods": {"items": [POD]}, "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
     "cat": (["index", "j"], {"create": POD, "flamestreamjobs": JOB, "logs": '{"payload": 1}', "get pods": {"items": [POD]},

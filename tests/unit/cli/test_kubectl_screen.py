@@ -5,6 +5,7 @@ from typing import Any
 
 from flamestream.cli.kubectl.beside import pod_beside
 from flamestream.cli.kubectl.screen import lines, row, table
+from flamestream.job.object_names import MOST_COPIES, copies_among
 
 NOW = datetime(2026, 1, 1, 0, 1, 0, tzinfo=UTC)
 JOB: dict[str, Any] = {
@@ -67,6 +68,24 @@ def test_a_pod_beside_a_job_has_its_volumes_and_its_login_but_not_its_token() ->
     assert pod["spec"]["automountServiceAccountToken"] is False
     assert "args" not in pod["spec"]["containers"][0]
     assert pod["metadata"]["ownerReferences"][0]["uid"] == "u"
+
+
+def config_map(name: str, second: int = 0) -> dict[str, Any]:
+    return {"metadata": {"name": name, "creationTimestamp": f"2026-01-01T00:00:{second:02}Z"}}
+
+
+def test_a_pod_that_audits_has_the_newest_copies_of_what_the_job_has_run() -> None:
+    digests = [f"{number:012x}" for number in range(MOST_COPIES + 2)]
+    there = [config_map(f"j-app-{digest}", second) for second, digest in enumerate(digests)]
+    others = [config_map(name, 59) for name in ("j-driver-a-3", "j-app", "j-app-0123456789ag")]
+    copies = copies_among([*there, *others])
+    assert copies == [f"j-app-{digest}" for digest in reversed(digests[2:])]
+    driver = {"spec": {"containers": [{"name": "driver", "image": "i", "volumeMounts": []}], "volumes": []}}
+    spec = pod_beside(driver, JOB, ["audit"], copies)["spec"]
+    (container,) = spec["containers"]
+    places = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+    found = {places[volume["name"]]: volume["configMap"]["name"] for volume in spec["volumes"]}
+    assert found == {f"/opt/flamestream/earlier/{name}": name for name in copies}
 
 
 def test_a_list_cuts_no_name() -> None:

@@ -10,15 +10,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from flamestream.audit import timeline
 from flamestream.audit.committed import LastCommit
 from flamestream.core.protocol.snapshot import CodeSpan
+from flamestream.job.application_code import code_of
 from flamestream.model.errors import ManifestError
 from flamestream.model.time import START
 from flamestream.spark.streaming.driver_config import read_any_driver_config, read_zookeeper
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.tools import audit_main
 from support.runs.changes import nothing, only, without_runs
-from support.runs.past_run import PastRun, going_on, own_modules
+from support.runs.past_run import APPLICATION, PastRun, asked_here, going_on, own_modules, run_time
 
 CONFIG = {
     "job": "default.words", "coordinator": "c:1", "tasks": 2, "image": "i", "imagePullPolicy": "Always",
@@ -119,6 +121,31 @@ def test_code_that_did_not_begin_the_job_is_audited_only_if_the_user_lets_it(
     monkeypatch.setattr(sys, "argv", ["audit_main", "--changed"])
     assert audit_main.main() == 0
     assert "all was interpreted with the code of now" in said(capsys)["bounds"]
+
+
+def test_each_result_is_judged_by_the_code_that_made_it_if_the_pod_has_a_copy(
+    pod: Pod, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = going_on()
+    pod.audits(past)
+    copy = pod.folder / "earlier" / "words-app-0123456789ab"
+    copy.mkdir(parents=True)
+    before = copy / "words_application.py"
+    before.write_text(f"{APPLICATION}\n# before\n")
+    last = past.last_commit()
+    assert last.index is not None
+    spans = (CodeSpan(START, code_of(before)), CodeSpan(run_time(5), code_of(pod.folder / before.name)))
+    index = msgspec.structs.replace(last.index, code=spans)
+    monkeypatch.setattr(audit_main, "committed_there", lambda *_: replace(last, index=index))
+    monkeypatch.setattr(audit_main, "EARLIER", pod.folder / "earlier")
+    monkeypatch.setattr(timeline, "asked", asked_here)
+    assert audit_main.main() == 0
+    verdict = said(capsys)
+    assert [(each["since"], each["digest"]) for each in verdict["codes"]] == [
+        (each.since, each.digest) for each in spans
+    ]
+    assert sum(each["results"] for each in verdict["codes"]) == verdict["delivered"] + verdict["notDue"]
+    assert "each result was interpreted with the code that made it" in verdict["bounds"]
 
 
 def test_a_folder_of_no_driver_is_named(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def all_pods(launch: Launch) -> list[dict[str, Any]]:
         "kind": "FlameStreamDrill",
         "metadata": {"name": "d", "uid": "v"},
     }
-    audit = build_audit_pod(launch, drill, "d-audit")
+    audit = build_audit_pod(launch, drill, "d-audit", ["j-app-0123456789ab"])
     return [build_driver_pod(launch), build_executor_template(launch), build_trial_pod(launch), audit]
 
 

@@ -11,12 +11,13 @@ driver's.
 import json
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
 from flamestream.cli.kubectl.cluster import JOB, ROLE, Cluster, Object
 from flamestream.job import object_names
+from flamestream.job.object_names import copies_among, with_copies
 from flamestream.model.errors import Retryable, UserError
 from flamestream.spark.streaming.driver_config import CONFIG, ZOOKEEPER
 
@@ -26,8 +27,9 @@ POLL: Final = 0.5
 _KEPT: Final = ("env", "envFrom", "image", "imagePullPolicy", "securityContext", "volumeMounts")
 
 
-def pod_beside(driver: Object, job: Object, command: list[str]) -> Object:
-    """The pod to create: the driver's, with another command and without its token."""
+def pod_beside(driver: Object, job: Object, command: list[str], copies: Sequence[str] = ()) -> Object:
+    """The pod to create: the driver's, with another command and without its token. `copies`: ConfigMaps of the
+    applications that the job has had."""
     name = f"{job['metadata']['name'][:50]}-look-{secrets.token_hex(3)}"
     original = next(each for each in driver["spec"]["containers"] if each["name"] == "driver")
     # (!) not the run's token
@@ -60,7 +62,7 @@ def pod_beside(driver: Object, job: Object, command: list[str]) -> Object:
         "labels": labels,
         "ownerReferences": [owner],
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+    return with_copies({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}, copies)
 
 
 def as_launched(config: Object) -> Object:
@@ -87,16 +89,17 @@ def as_launched(config: Object) -> Object:
     return {"spec": {**template, "containers": [container], "volumes": volumes}}
 
 
+def _config_maps(cluster: Cluster, name: str) -> list[Object]:
+    found: list[Object] = cluster.get("configmaps", "-l", f"{JOB}={name}")["items"]
+    return found
+
+
 def _driver_of(cluster: Cluster, name: str) -> Object:
     """A driver's pod that runs, or the last that did. Raises UserError for a job that was never launched."""
     for pod in cluster.pods(name):
         if pod["metadata"]["labels"].get(ROLE) == "driver" and pod["status"].get("phase") == "Running":
             return pod
-    launches = [
-        each
-        for each in cluster.get("configmaps", "-l", f"{JOB}={name}")["items"]
-        if "-driver-" in each["metadata"]["name"]
-    ]
+    launches = [each for each in _config_maps(cluster, name) if "-driver-" in each["metadata"]["name"]]
     if not launches:
         raise UserError(
             f"job {name!r} was never launched, so it has delivered nothing: `kubectl flamestream status "
@@ -106,10 +109,11 @@ def _driver_of(cluster: Cluster, name: str) -> Object:
 
 
 @contextmanager
-def beside(cluster: Cluster, name: str, command: list[str]) -> Iterator[str]:
-    """The name of a pod that has been started with `command`."""
-    job = cluster.job(name)
-    made = cluster.create(pod_beside(_driver_of(cluster, name), job, command))
+def beside(cluster: Cluster, name: str, command: list[str], *, earlier: bool = False) -> Iterator[str]:
+    """The name of a pod that has been started with `command`. `earlier`: with the applications that the job has
+    had."""
+    job, copies = cluster.job(name), copies_among(_config_maps(cluster, name)) if earlier else ()
+    made = cluster.create(pod_beside(_driver_of(cluster, name), job, command, copies))
     pod = made["metadata"]["name"]
     try:
         _await_start(cluster, pod)

@@ -20,6 +20,7 @@ from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.screen import lines, row, table
 from flamestream.cli.output import Json, answer, as_json, say
+from flamestream.job.drills.status import CodeResult, codes_in_words
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ManifestError, Retryable, UserError
 
@@ -202,8 +203,8 @@ def audit(
     """Compare everything that was delivered with the reference interpreter, in a pod beside the job. Exit
     code 3 for a difference.
 
-    Code that did not begin the job is refused: with --changed the code of now stands for all of it, and a
-    difference may be the edit's.
+    Each result is compared by the code that made it, of which the operator keeps a copy. With --changed the
+    code of now stands for all of it, and a difference may be the edit's.
 
     Example: [bold]kubectl flamestream audit inverted-index[/bold]
     """
@@ -211,7 +212,7 @@ def audit(
 
     cluster = Cluster(namespace, context)
     asked = ["python3", "-m", "flamestream_operator.tools.audit_main", *(["--changed"] if changed else [])]
-    with beside(cluster, job, asked) as pod:
+    with beside(cluster, job, asked, earlier=True) as pod:
         said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
     if not said:
         raise Retryable(
@@ -228,7 +229,10 @@ def audit(
         f"{found['notDue']:,} not due yet"
     )
     difference = f"first difference: {found['firstDifference']}" if found["firstDifference"] else ""
-    answer(found, "\n".join(filter(None, (counts, f"{found['bounds']}\n{found['input']}", difference))), json)
+    codes = codes_in_words([CodeResult(**each) for each in found.get("codes", ())])
+    answer(
+        found, "\n".join(filter(None, (counts, found["bounds"], found["input"], *codes, difference))), json
+    )
     if not found["clean"]:
         raise typer.Exit(ExitCode.DIFFERENCE)
 

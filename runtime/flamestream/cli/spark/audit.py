@@ -27,12 +27,13 @@ from flamestream.audit.committed import LastCommit, cluster_state_of, committed_
 from flamestream.audit.job_audit import beginning, check_guarantee, check_sources
 from flamestream.audit.recorded import FrontInput, RecordedInput
 from flamestream.audit.reference_rows import ReferenceJob, levels_of, rows_of
-from flamestream.audit.report import CodeVerdict, Report, report_of
+from flamestream.audit.report import Report, report_of
 from flamestream.cli.spark.frames import spark_for
 from flamestream.connectors import sinks
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
 from flamestream.fenced.reading import check_owner, owner_of
+from flamestream.job.drills.status import CodeResult
 from flamestream.job.recorded import recorded_sources
 from flamestream.job.settings import fronts_of, known_to
 from flamestream.job.validation import CheckedJob
@@ -121,7 +122,11 @@ def audited_in(
     fronts = _with_answers(fronts, calls, unpaired, completed=last.completed)
     verdict = Verdict(**asdict(found))
     # What is judged ends where other code takes over, so all of it is of the first.
-    codes = [CodeVerdict(each.since, each.digest, verdict.expected) for each in spans[:1] if not changed]
+    codes = [
+        CodeResult(since=each.since, digest=each.digest, results=verdict.expected)
+        for each in spans[:1]
+        if not changed
+    ]
     return report_of(checked, last, verdict, [], fronts, beginning(None, began), edits, codes)
 
 

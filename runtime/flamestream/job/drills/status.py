@@ -5,6 +5,7 @@ A FlameStreamDrill's status is this, and `flamestream drill --json` prints it.
 Does not: decide anything (drill.py).
 """
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, Struct, field
@@ -21,6 +22,7 @@ BROKEN: Final[tuple[Reason, ...]] = ("NotClean", "OutputStopped", "NotWhole", "N
 """Reasons of a job that has broken a promise: the drill has Failed."""
 Sight = Literal["", "gone", "going", "paused", "cut"]
 MOST_FAULTS: Final = 50
+MOST_CODES: Final = 16
 
 
 class _Part(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -48,6 +50,17 @@ class FaultResult(_Part, frozen=True):
     """So much the gap may be too long: from how often it was looked, or workers reported."""
     then: Literal["output", "ended"] = "output"
     """The course after it: results (output), or the input had ended (ended)."""
+
+
+class CodeResult(_Part, frozen=True):
+    """The share of one version of the application's code."""
+
+    since: int
+    """The cut from which on it made results."""
+    digest: str
+    """The digest of its files."""
+    results: int
+    """Results that it had to give, those that are not due included."""
 
 
 class AuditResult(_Part, frozen=True):
@@ -83,6 +96,8 @@ class AuditResult(_Part, frozen=True):
     """Limits of the verdict, in words."""
     input: Annotated[str, Meta(max_length=1024)] = ""
     """The witnesses of the input, in words: the sources read again, or the journal alone."""
+    codes: Annotated[list[CodeResult], Meta(max_length=MOST_CODES)] = field(default_factory=list)
+    """Where its code was changed, each version whose results were looked at; the newest."""
     first_difference: Annotated[str, Meta(max_length=1024)] = ""
     """The first item that differs."""
 
@@ -101,6 +116,17 @@ class AuditResult(_Part, frozen=True):
         return f"{self.delivered:,} results of {self.records:,} records: {', '.join(words)}" + (
             f" ({limits})" if limits else ""
         )
+
+
+def codes_in_words(codes: Sequence[CodeResult], outputs: str = "results") -> list[str]:
+    """A line for each version of the code, if there were several."""
+    if len(codes) < 2:
+        return []
+    return [
+        f"code {each.digest[:12]}: {each.results:,} {outputs}"
+        + (f" from the tick at cut {each.since} on" if place else "")
+        for place, each in enumerate(codes)
+    ]
 
 
 class DrillStatus(_Part, frozen=True):

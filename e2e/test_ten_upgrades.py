@@ -1,10 +1,15 @@
-"""Ten upgrades of a job under load, two of which fail their watch, with a kill in each: nothing is lost or
+"""README's job gets another function by `kubectl apply` while a client reads its output: how long that one sees nothing,
+and that an audit names the cut.
+
+Ten upgrades of a job under load, two of which fail their watch, with a kill in each: nothing is lost or
 doubled, every result is of the code whose it is, and how long the output stands still. Some ten minutes; not
 among those of each push. And beside them, where E2E_FLINK_IMAGE is set, upgrades of Flink with the steps of
 its Kubernetes operator (support/flink.py), in four."""
 
+import json
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -14,7 +19,9 @@ from e2e.conftest import flowing, fresh
 from e2e.support import faults
 from e2e.support.flink import IMAGE, FlinkStream
 from e2e.support.installation import Installation
-from e2e.support.kube import Kube, condition_of
+from e2e.support.job import ROOT
+from e2e.support.kube import Kube, Object, condition_of, until
+from e2e.support.readme import CHANGED, Reader, ReadmeJob
 from e2e.support.stream import Stream
 
 UPGRADES: Final = 10
@@ -23,8 +30,69 @@ FAILS: Final = (4, 8)
 KILLS: Final = (faults.kill_worker, faults.delete_executor, faults.kill_leader)
 MISTAKE: Final = "\n\ndef Posting(*_):\n    raise ValueError('mistaken')\n"
 SETTLED: Final = 6.0
+CODE: Final = (ROOT / "examples" / "inverted_index.py").read_text()
+CALM: Final = 5.0
+"""Seconds that a client reads before an edit, and behind the cut."""
 Report = Callable[..., None]
 needs_flink = pytest.mark.skipif(not IMAGE, reason="E2E_FLINK_IMAGE names no image of Flink")
+
+
+@pytest.fixture
+def readme(installation: Installation, kube: Kube, tmp_path: Path) -> Iterator[ReadmeJob]:
+    made = ReadmeJob(kube, installation, fresh())
+    try:
+        kube.apply(installation.secret())
+        made.edit(tmp_path, CODE)
+        made.write(50)
+        made.apply()
+        made.wait_ready()
+        yield made
+    finally:
+        made.delete()
+
+
+@pytest.fixture
+def reader(readme: ReadmeJob) -> Iterator[Reader]:
+    made = Reader(readme)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.delete()
+
+
+def tick_of(job: Object) -> int:
+    """The cut of the tick that was made; 0: none yet."""
+    recovery = job.get("status", {}).get("recovery") or {}
+    return int(recovery["replayedFrom"]) if recovery.get("kind") == "tick" else 0
+
+
+def test_a_client_that_reads_sees_one_cut_between_two_codes_and_the_audit_names_it(
+    readme: ReadmeJob, reader: Reader, tmp_path: Path, report: Report
+) -> None:
+    readme.wait_status("lastStable")
+    until("the client reads", lambda: reader.seen().looks, 60)
+    time.sleep(CALM)  # a time in which nothing may happen
+    edited = time.time()
+    readme.edit(tmp_path, CODE.replace(*CHANGED))
+    cut = int(readme.kube.wait("FlameStreamJob", readme.name, tick_of, 240))
+    until("the client has results of both", lambda: reader.seen().first_since, 60)
+    time.sleep(CALM)  # the same
+    seen = reader.seen()
+    assert seen.last_before < cut <= seen.first_since, "each result is of one code"
+
+    found = json.loads(readme.typed("audit", readme.name, "--json"))
+    assert found["clean"] and [each["since"] for each in found["codes"]][1:] == [cut], found
+    assert all(each["results"] for each in found["codes"]), found
+    assert f"from the tick at cut {cut} on" in readme.typed("audit", readme.name)
+    report(
+        "README's job, another function by kubectl apply, as a client sees it",
+        gap_ms=seen.pause(edited, seen.turned + CALM),
+        calm_ms=seen.pause(edited - CALM, edited),
+        turned_after_s=round(seen.turned - edited, 1),
+        hold_ms=readme.status()["recovery"]["durationMs"],
+        results=[each["results"] for each in found["codes"]],
+    )
 
 
 @pytest.fixture

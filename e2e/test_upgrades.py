@@ -1,10 +1,7 @@
 """A changed application: tried in a pod beside the stream, which goes on if the new code does not load or the
-snapshot does not fit it; and as a client that reads sees it."""
+snapshot does not fit it."""
 
-import json
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
@@ -12,12 +9,9 @@ from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
 from e2e.support.installation import Installation
 from e2e.support.job import ROOT
-from e2e.support.kube import Kube, Object, condition_of, until
-from e2e.support.readme import CHANGED, Reader, ReadmeJob
+from e2e.support.kube import Kube, Object, condition_of
 
 CODE = (ROOT / "examples" / "inverted_index.py").read_text()
-CALM = 5.0
-"""Seconds that a client reads before an edit, and behind the cut."""
 
 
 @pytest.fixture(scope="module")
@@ -138,61 +132,3 @@ def test_equivalent_code_goes_on_from_the_epoch_and_an_audit_names_the_change(jo
     status = job.drill("worker")
     assert (status["phase"], status["done"], status["faults"][0]["then"]) == ("Passed", 1, "output"), status
     assert status["audit"]["codes"][0]["digest"] != status["audit"]["codes"][-1]["digest"]
-
-
-@pytest.fixture
-def readme(installation: Installation, kube: Kube, tmp_path: Path) -> Iterator[ReadmeJob]:
-    made = ReadmeJob(kube, installation, fresh())
-    try:
-        kube.apply(installation.secret())
-        made.edit(tmp_path, CODE)
-        made.write(50)
-        made.apply()
-        made.wait_ready()
-        yield made
-    finally:
-        made.delete()
-
-
-@pytest.fixture
-def reader(readme: ReadmeJob) -> Iterator[Reader]:
-    made = Reader(readme)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.delete()
-
-
-def tick_of(job: Object) -> int:
-    """The cut of the tick that was made; 0: none yet."""
-    recovery = job.get("status", {}).get("recovery") or {}
-    return int(recovery["replayedFrom"]) if recovery.get("kind") == "tick" else 0
-
-
-def test_a_client_that_reads_sees_one_cut_between_two_codes_and_the_audit_names_it(
-    readme: ReadmeJob, reader: Reader, tmp_path: Path, report: Callable[..., None]
-) -> None:
-    readme.wait_status("lastStable")
-    until("the client reads", lambda: reader.seen().looks, 60)
-    time.sleep(CALM)  # a time in which nothing may happen
-    edited = time.time()
-    readme.edit(tmp_path, CODE.replace(*CHANGED))
-    cut = int(readme.kube.wait("FlameStreamJob", readme.name, tick_of, 240))
-    until("the client has results of both", lambda: reader.seen().first_since, 60)
-    time.sleep(CALM)  # the same
-    seen = reader.seen()
-    assert seen.last_before < cut <= seen.first_since, "each result is of one code"
-
-    found = json.loads(readme.typed("audit", readme.name, "--json"))
-    assert found["clean"] and [each["since"] for each in found["codes"]][1:] == [cut], found
-    assert all(each["results"] for each in found["codes"]), found
-    assert f"from the tick at cut {cut} on" in readme.typed("audit", readme.name)
-    report(
-        "README's job, another function by kubectl apply, as a client sees it",
-        gap_ms=seen.pause(edited, seen.turned + CALM),
-        calm_ms=seen.pause(edited - CALM, edited),
-        turned_after_s=round(seen.turned - edited, 1),
-        hold_ms=readme.status()["recovery"]["durationMs"],
-        results=[each["results"] for each in found["codes"]],
-    )

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
+from msgspec.structs import replace as replaced
+
 from flamestream.core.coordinator import coordination as co
 from flamestream.core.protocol.messages import Hello, Stop, ToCoordinator
 from flamestream.job.status import JobStatus
@@ -26,6 +28,8 @@ from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoor
 FENCED: Final = "fenced"
 """The outcome of a coordinator that another one has taken over from."""
 RETIRED_FOR: Final = 60.0
+INHERITS_WITHIN: Final = 30.0
+"""Seconds in which a worker of the code before dials the coordinator that began behind the tick."""
 AGAIN: Final = 0.5
 """Seconds before a coordinator that was fenced has a successor."""
 TOLD_WITHIN: Final = 3.0
@@ -70,6 +74,8 @@ class Hosted:
         """The application that it is to go on with."""
         self._asked = ""
         """The code that its coordinator was asked to go on with."""
+        self._inherited: JobToCoordinate | None = None
+        """The code before, as long as its coordinator has not heard of that: it began behind the tick."""
 
     @property
     def ended(self) -> bool:
@@ -80,7 +86,9 @@ class Hosted:
         """Before the first worker: starting."""
         host = self._host  # read once: the loop may let it go meanwhile
         if host is not None:
-            return host.look()
+            inherited, status = self._inherited, host.look()
+            # as long as its workers may come: whoever reads that there is none lets them go
+            return replaced(status, before=inherited.settings.code, watched=True) if inherited else status
         phase = "finished" if self._early_end else "starting"
         return JobStatus(
             job=self.job.job, pid=0, updated=self._reactor.now(), phase=phase, outcome=self._early_end
@@ -146,9 +154,11 @@ class Hosted:
 
     def serves(self, job: JobToCoordinate) -> bool:
         """Whether nothing has to begin anew for `job`: it is this one, or what this one has gone on to."""
-        if self.job.is_like(job):
+        if self.job.alone.is_like(job.alone):
+            self.job = replaced(self.job, before=job.before)
             return True
-        turned = self._next is not None and self._next.is_like(job)
+        codes = filter(None, (self._next, self.job.went_on_from))
+        turned = any(each.is_like(job.alone) for each in codes)
         if turned and self._host is not None and self._host.status.code == job.settings.code:
             self.job, self._next = job, None
             return True
@@ -197,9 +207,10 @@ class Hosted:
             return
         if self._host is not None:
             self._introduce(hello)
-        elif not self.job.settings.code or hello.code in ("", self.job.settings.code):
-            self._host = self._made(self.job, hello)
-            self._greet()
+        elif self.job.before is None and (
+            not self.job.settings.code or hello.code in ("", self.job.settings.code)
+        ):
+            self._begin(self.job, hello)
         else:
             self._ask_the_record(hello)
 
@@ -233,7 +244,10 @@ class Hosted:
     def _introduce(self, hello: Hello) -> None:
         """A worker to its coordinator: the first of another application with what that is."""
         assert self._host is not None, "asked before"
-        code, wanted = hello.code, self._next
+        code, wanted, before = hello.code, self._next, self._inherited
+        if before is not None and code == before.settings.code:
+            self._inherited = None
+            self._host.inherit(before.settings_with(hello))
         if wanted is not None and code == wanted.settings.code and code != self._asked:
             self._asked = code
             self._host.upgrade(wanted.settings_with(hello))
@@ -247,19 +261,35 @@ class Hosted:
                 self._introduce(hello)
 
     def _ask_the_record(self, hello: Hello) -> None:
-        """A worker of another application than the one that ran as far as is known: the job may have gone on
-        with it, under a leader that has not lived to say so."""
+        """Whether it is a worker of the code that runs, where that is not known for sure: a leader that has not lived
+        to say so may have gone on with the next, or back to the one before."""
 
         def read(found: object) -> None:
-            record = found[0] if isinstance(found, tuple) else None
-            wanted = self._next
-            if self._host is not None or self._closed or record is None or wanted is None:
+            if self._host is not None or self._closed or hello.worker not in self._hellos:
                 return
-            if record.code == hello.code == wanted.settings.code:
-                self._host = self._made(wanted, hello)
-                self._greet()
+            if isinstance(found, Exception):
+                self._reactor.later(AGAIN, lambda: self._ask_the_record(hello))
+                return
+            record = found[0] if isinstance(found, tuple) else None
+            runs, before = self.job, self.job.went_on_from
+            for job, was in ((runs, before), (self._next, runs.alone), (before, None)):
+                if record is not None and job is not None and record.code == hello.code == job.settings.code:
+                    self._begin(job, hello, was)
+                    return
 
         self._threads[0].background(self._records.read, read)
+
+    def _begin(self, job: JobToCoordinate, hello: Hello, before: JobToCoordinate | None = None) -> None:
+        """Make its coordinator, behind the tick from the code `before` if there was one."""
+        self._host, self._inherited = self._made(job, hello), before
+        if before is not None:
+            self._reactor.later(INHERITS_WITHIN, self._inherits_no_more)
+        self._greet()
+
+    def _inherits_no_more(self) -> None:
+        if self._inherited is not None:
+            self._inherited = None
+            self._tell(self.job.job)
 
     def _made(self, job: JobToCoordinate, hello: Hello) -> CoordinatorHost:
         host = CoordinatorHost(

@@ -29,6 +29,8 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
     token: str = ""
     keys: tuple[str, str] = ("", "")
     """Access key and secret key of the store; empty: none, and the store is not opened."""
+    before: Settings | None = None
+    """Those of the code that it has gone on from, as long as its workers are kept; None: none are."""
 
     @property
     def job(self) -> str:
@@ -46,6 +48,16 @@ class JobToCoordinate(msgspec.Struct, frozen=True, kw_only=True):
         return len(codes) < 2 and replaced(self, settings=replace(self.settings, code="")) == replaced(
             other, settings=replace(other.settings, code="")
         )
+
+    @property
+    def alone(self) -> "JobToCoordinate":
+        """The job, whatever it has gone on from."""
+        return replaced(self, before=None)
+
+    @property
+    def went_on_from(self) -> "JobToCoordinate | None":
+        """The job as it was before it went on with other code; None: nothing of that is kept."""
+        return None if self.before is None else replaced(self, settings=self.before, before=None)
 
     def settings_with(self, hello: Hello) -> Settings:
         """Settings of the coordinator, once there is a worker."""

@@ -14,6 +14,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace as replaced
+
+from flamestream.core.coordinator.coordination import Settings
 from flamestream.job.manifest import Spec
 from flamestream.job.moments import passed
 from flamestream.job.settings import coordinator_settings
@@ -22,7 +25,7 @@ from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.changes.preflight import may_restore, trial_of
 from flamestream_operator.jobs.changes.take_over import have_pods, may_ask, other_of
-from flamestream_operator.jobs.changes.upgrade import desired_for, running_of
+from flamestream_operator.jobs.changes.upgrade import desired_for, known_as, running_of
 from flamestream_operator.jobs.conditions import is_taking_over
 from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import (
@@ -93,7 +96,8 @@ def _coordination(observed: Observed, status: JobResourceStatus, desired: Desire
         return
     running = running_of(observed, status, desired).plan
     if stage in _HOSTED and running is not None and observed.token:
-        yield do.Coordinate(settings_of(observed, running, status.run.digest), status.run.number)
+        job = settings_of(observed, running, status.run.digest)
+        yield do.Coordinate(replaced(job, before=_before_of(observed, status, desired)), status.run.number)
         yield do.Upgrade(_next_of(observed, status, desired))
     if stage == "Draining" and observed.coordinated is not None and not observed.coordinated.status.outcome:
         # a run that could not begin has nothing to drain
@@ -111,6 +115,15 @@ def _next_of(observed: Observed, status: JobResourceStatus, desired: Desired) ->
     if plan is None or trial is None or not status.run.next or status.run.next != plan.code:
         return None
     return settings_of(observed, plan, trial.digest)
+
+
+def _before_of(observed: Observed, status: JobResourceStatus, desired: Desired) -> Settings | None:
+    """The settings of the code that it has gone on from, as long as its workers are kept; None: none are."""
+    run = status.run
+    known = known_as(observed, status, desired, run.before) if run.before else None
+    if known is None or known.plan is None:
+        return None
+    return settings_of(observed, known.plan, run.before_digest).settings
 
 
 def settings_of(observed: Observed, plan: Plan, code: str = "") -> JobToCoordinate:

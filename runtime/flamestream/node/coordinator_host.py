@@ -132,6 +132,11 @@ class CoordinatorHost:
         that which runs. In the loop, before any of these connects."""
         self._post(co.UpgradeRequested(settings))
 
+    def inherit(self, before: co.Settings) -> None:
+        """The code that runs has taken over from `before` under another coordinator, and is to be watched. In the
+        loop, before any worker of that connects."""
+        self._post(co.UpgradeInherited(before))
+
     def hand_over(self, to: str) -> None:
         """End the job at a cut from which the job called `to` goes on; "": go on as ever."""
         self._post(co.HandOverRequested(to))

@@ -161,11 +161,25 @@ class Cluster:
         nonce = f"c{len(self.coordinators) + 1}"
         if self._plan.edited:
             self._settings = self._edited()
-        node = CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished)
+        node = self._begun(nonce)
         self._ask(node)
         # The one before is left as it is, a zombie if it lives: fencing has to bear it.
         self.coordinators.append(node)
         self._heads.update(dict.fromkeys((far,) if self._far else (False, True), node))
+
+    def _begun(self, nonce: str) -> CoordinatorNode:
+        """A coordinator as it is begun on one machine, with the first version, and asked for all others; or behind a
+        tick, as in a cluster: with what runs as far as is known, and the version before, once a worker of that
+        comes."""
+        if not self._version or self.world.rng.random() < 0.5:
+            return CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished)
+        settings = replace(self._settings_of(self._version), code_told=True)
+        node = CoordinatorNode(self.world, nonce, settings, self._outside, self._finished)
+        node.asked = self._version
+        before = c.UpgradeInherited(self._settings_of(self._before))
+        node.post_later(self.world.between(1, 5 * MS), before)
+        self.world.trace.cover("coordinator.inherits a tick")
+        return node
 
     def _edited(self) -> c.Settings:
         """Other intervals, another number of workers; and of slots, which must be refused once the job has

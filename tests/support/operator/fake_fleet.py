@@ -346,9 +346,10 @@ class _Hosted:
         self.draining = False
         self.to = ""
         """The job that it is to hand over to."""
-        self.before: tuple[str, JobToCoordinate] | None = None
+        was, its = settings.went_on_from, settings.settings
+        self.before = None if was is None else (was.settings.code, was)
         """The code before, and its settings."""
-        self.watch = [0, 0]
+        self.watch = [0, 0] if was is None else [its.watch_us // SECOND, its.keep_us // SECOND]
         """For how many steps more the code that runs is watched, and that before kept."""
         self.refused = self.refusal = ""
         self.next: JobToCoordinate | None = None

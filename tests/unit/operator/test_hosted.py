@@ -1,6 +1,6 @@
 """One job's coordinator, as a thread beside the loop reads it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +10,7 @@ from msgspec import structs
 
 from flamestream.core.coordinator.coordination import Finish, Settings, Status
 from flamestream.core.protocol.messages import Hello
+from flamestream.job.status import JobStatus
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.net.acceptor import listen
 from flamestream.net.control_link import ControlListener
@@ -55,15 +56,23 @@ class Coordinator:
         self.status = Status(phase="running")
         self.known: list[str] = []
         self.asked: list[str] = []
+        self.inherited: list[str] = []
 
     def turn(self) -> None:
         """Nothing goes on in it."""
+
+    def look(self) -> JobStatus:
+        return JobStatus(job="ns.j", pid=0, updated=0, phase="running")
 
     def connected(self, hello: Hello) -> None:
         self.known.append(hello.worker)
 
     def upgrade(self, wanted: Settings | None) -> None:
         self.asked.append("" if wanted is None else wanted.code)
+
+    def inherit(self, before: Settings) -> None:
+        assert before.graph == "g", "as its worker says"
+        self.inherited.append(before.code)
 
 
 class Life:
@@ -74,8 +83,9 @@ class Life:
         self.coordinators: list[Coordinator] = []
         later: list[Any] = []
 
-        def made(*_: object) -> Coordinator:
+        def made(job: JobToCoordinate, _: object) -> Coordinator:
             self.coordinators.append(Coordinator())
+            self.coordinators[-1].status = Status(phase="running", code=job.settings.code)
             return self.coordinators[-1]
 
         monkeypatch.setattr(hosted, "_made", made)
@@ -96,10 +106,16 @@ class Life:
         self.hosted._finished(self.coordinators[-1].finish)
 
 
+def of(code: str, before: str = "") -> JobToCoordinate:
+    """The job with code `code`; `before`: it has gone on from that."""
+    was = replace(JOB.settings, code=before) if before else None
+    return structs.replace(JOB, settings=replace(JOB.settings, code=code), before=was)
+
+
 @pytest.fixture
 def life(monkeypatch: pytest.MonkeyPatch) -> Iterator[Life]:
     """A job that runs code `old`, and is to go on with code `new`."""
-    job, new = (structs.replace(JOB, settings=replace(JOB.settings, code=code)) for code in ("old", "new"))
+    job, new = of("old"), of("new")
     with reactor() as loop:
         listener = ControlListener(loop, listen("127.0.0.1"))
         hosted = Hosted(job, loop, listener, None, None, (loop, loop), lambda job: None, lambda hosted: None)  # type: ignore[arg-type]
@@ -129,6 +145,97 @@ def test_who_dials_a_coordinator_that_was_fenced_is_not_told_that_the_job_has_en
     (begin_again,) = life.later
     begin_again()
     assert sorted(life.said) == [(name, "let go") for name in "abc"], "they dial again"
+
+
+class Records:
+    """A record that says which code runs, once it can be read."""
+
+    def __init__(self, code: str) -> None:
+        self.code, self.away = code, False
+
+    def background(self, _: object, done: Callable[[Any], None]) -> None:
+        done(ConnectionError() if self.away else (SimpleNamespace(code=self.code), 1))
+
+
+@pytest.fixture
+def behind(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[JobToCoordinate, Records], Life]]:
+    """The job as a leader hosts it that has just begun to lead."""
+    with reactor() as loop:
+        listener = ControlListener(loop, listen("127.0.0.1"))
+
+        def begun(job: JobToCoordinate, records: Records) -> Life:
+            about: Any = (
+                SimpleNamespace(read=None),
+                None,
+                (loop, loop),
+                lambda job: None,
+                lambda hosted: None,
+            )
+            made = Life(Hosted(job, loop, listener, *about), monkeypatch)
+            monkeypatch.setattr(made.hosted, "_threads", (records, records))
+            return made
+
+        yield begun
+        listener.acceptor.close()
+
+
+Behind = Callable[[JobToCoordinate, Records], Life]
+
+
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_a_leader_that_begins_behind_a_tick_has_its_code_watched(behind: Behind, first: str) -> None:
+    life = behind(of("new", before="old"), Records("new"))
+    life.dials("a", first)
+    life.dials("b", "old" if first == "new" else "new")
+    (coordinator,) = life.coordinators
+    assert (coordinator.status.code, coordinator.inherited) == ("new", ["old"])
+    assert sorted(coordinator.known) == ["a", "b"]
+    life.dials("c", "old")
+    assert coordinator.inherited == ["old"], "once"
+
+
+def test_a_leader_that_dies_at_a_tick_has_a_successor_that_has_its_code_watched(behind: Behind) -> None:
+    """The status says that the old code runs, and that the new one is to take over."""
+    life = behind(of("old"), Records("new"))
+    life.hosted.upgrade(of("new"))
+    life.dials("b", "new")
+    life.dials("a", "old")
+    (coordinator,) = life.coordinators
+    assert (coordinator.status.code, coordinator.inherited) == ("new", ["old"])
+    assert life.hosted.serves(of("new", before="old")), "it goes on with the same coordinator"
+
+
+def test_a_leader_that_begins_behind_a_way_back_goes_on_with_the_code_before(behind: Behind) -> None:
+    life = behind(of("new", before="old"), Records("old"))
+    life.dials("b", "new")
+    assert life.coordinators == []
+    life.dials("a", "old")
+    (coordinator,) = life.coordinators
+    assert (coordinator.status.code, coordinator.inherited) == ("old", [])
+    assert life.hosted.serves(of("old")) and not life.hosted.serves(of("new"))
+
+
+def test_the_code_before_is_said_to_be_there_until_its_workers_have_had_time_to_come(behind: Behind) -> None:
+    """Who reads that there is none lets them go."""
+    life = behind(of("new", before="old"), Records("new"))
+    life.dials("b", "new")
+    (late,) = life.later
+    assert (life.hosted.status().before, life.hosted.status().watched) == ("old", True)
+    late()
+    assert life.hosted.status().before == ""
+    life.dials("a", "old")
+    assert life.coordinators[0].inherited == []
+
+
+def test_a_record_that_cannot_be_read_is_asked_again(behind: Behind) -> None:
+    records = Records("new")
+    records.away = True
+    life = behind(of("new", before="old"), records)
+    life.dials("b", "new")
+    (ask_again,) = life.later
+    records.away = False
+    ask_again()
+    assert len(life.coordinators) == 1
 
 
 def test_commits_alone_are_told_ever_more_rarely_until_something_else_happens() -> None:

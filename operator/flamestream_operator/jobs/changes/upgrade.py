@@ -28,12 +28,20 @@ it is made by a stop then."""
 def running_of(observed: Observed, status: JobResourceStatus, desired: Desired) -> Desired:
     """The spec of the code that runs, while another one is wanted: the last stable one, or that which the run
     has gone on to."""
-    if desired.plan is None or desired.plan.code == status.run.code:
+    if desired.plan is None:
+        return desired
+    return known_as(observed, status, desired, status.run.code) or desired
+
+
+def known_as(observed: Observed, status: JobResourceStatus, desired: Desired, code: str) -> Desired | None:
+    """The spec of this code: what is wanted, the last stable one, or what the run has gone on to; None: it is not
+    known."""
+    if desired.plan is not None and desired.plan.code == code:
         return desired
     for known in (status.last_stable, status.turned):
-        if known is not None and known.code == status.run.code:
+        if known is not None and known.code == code:
             return observed.specs.read(observed.job, dict(known.spec), observed.site, known.application)
-    return desired
+    return None
 
 
 def needs_a_stop(status: JobResourceStatus, runs: Plan | None, wanted: Plan) -> bool:

@@ -248,6 +248,14 @@ class UpgradeRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class UpgradeInherited:
+    """The code that runs has taken over under another coordinator, from the code of these settings, whose workers are
+    kept: it is still to be watched."""
+
+    before: Settings
+
+
+@dataclass(frozen=True, slots=True)
 class HandOverRequested:
     """The job is to end at a cut from which the job called `to` goes on; "": it is to go on as ever."""
 
@@ -274,6 +282,7 @@ Event = (
     | WorkerGone
     | Requested
     | UpgradeRequested
+    | UpgradeInherited
     | HandOverRequested
     | Woken
 )

@@ -102,6 +102,8 @@ class Coordinator:
                 self._requested(what)
             case co.UpgradeRequested(wanted):
                 self._upgrade.ask(wanted)
+            case co.UpgradeInherited(before):
+                self._upgrade.inherit(before)
             case co.HandOverRequested(to):
                 self._hand_over.ask(to)
             case co.Woken():

@@ -3,7 +3,12 @@
 from typing import Any
 
 from flamestream.core.coordinator.changes.upgrade import TURNED
-from flamestream.core.coordinator.coordination import Settings, UpgradeRequested, WriteRecord
+from flamestream.core.coordinator.coordination import (
+    Settings,
+    UpgradeInherited,
+    UpgradeRequested,
+    WriteRecord,
+)
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.snapshot import Inventory, SegmentRef, SlotOutput
 from flamestream.model.ids import SequenceNumber, SinkName, Slot
@@ -185,6 +190,50 @@ def test_new_code_that_raises_is_taken_back_instead_of_failing_the_job() -> None
     assert (bench.record.code, bench.record.taken_back, bench.finish) == ("old", "new", None)
     assert bench.last(msg.Recover, "a").cut == 40
     assert bench.last(msg.Stop, "z") is not None
+
+
+def inherited(bench: Bench) -> Bench:
+    """The next coordinator, which is told what runs, finds all of them, and hears what ran before."""
+    its = {**NEXT, **WATCHED, "code_told": True, "workers": 1}
+    before = settings(**{**BASE, "workers": 1, **OLD})
+    behind = successor(bench, **its).say(behind_hello(bench, "z"), UpgradeInherited(before))
+    behind.say(behind.hello("a", code="old")).progress("a", warm=True).sleep(SECOND)
+    assert behind.status.code == "new" and behind.status.phase == "running"
+    return behind
+
+
+def behind_hello(bench: Bench, worker: str) -> Any:
+    """A worker that runs on, as it dials the next coordinator."""
+    return bench.hello(worker, bench.fence, ready=True, graph="other", code="new")
+
+
+def test_who_begins_behind_a_tick_watches_on_and_takes_back() -> None:
+    bench = inherited(turned())
+    assert (bench.status.before, bench.status.watched) == ("old", True)
+    bench.hear("z", msg.Failed(bench.fence, "user", "it raised ValueError"))
+    bench.progress("a", warm=True).beat(40)
+    assert "taken back: it raised ValueError" in bench.status.refusal
+    while not bench.last(msg.Announce).hold:
+        bench.cut(40).accept("z", 40).beat(40)
+    bench.cut(40).accept("z", 40)
+    assert (bench.record.code, bench.record.taken_back, bench.finish) == ("old", "new", None)
+    assert bench.last(msg.Recover, "a").cut == 40
+
+
+def test_who_begins_behind_a_tick_has_not_seen_the_error_items_before_and_takes_none_for_new() -> None:
+    """The code before may have given as many."""
+    bench = inherited(turned())
+    for _ in range(10):
+        bench.progress("a", warm=True).progress("z", errors=50).sleep(100 * MS)
+    assert bench.status.watched and not bench.status.refusal
+
+
+def test_who_begins_behind_a_tick_takes_the_code_for_one_that_has_given_results() -> None:
+    """(!) It may have, above the tick's cut: the way back begins above all that has left."""
+    bench = inherited(turned())
+    loses_all(bench, 3, 0)
+    assert "workers of the new code were lost 3 times" in bench.status.refusal
+    assert bench.record.code == "new", "an attempt that gives again what has left comes first"
 
 
 def test_a_job_whose_code_is_watched_no_more_fails_of_what_it_raises() -> None:

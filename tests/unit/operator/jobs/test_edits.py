@@ -8,7 +8,7 @@ from msgspec import to_builtins
 from flamestream.job.located import Document
 from flamestream.job.manifest import job_of
 from flamestream_operator.jobs import spec as specs
-from support.operator.operator_world import World
+from support.operator.operator_world import OneOperator, World
 from support.operator.plays import played, started
 
 
@@ -169,6 +169,37 @@ def test_an_edit_that_waits_goes_on_from_the_code_before_where_the_watched_one_i
         assert (world.status.run.digest, world.status.failures.reason) == (first, "TakenBack")
         await world.calm(60)
         assert (world.status.run.digest, world.status.run.number, world.status.rolled_back) == (third, 1, 0)
+
+    played(play)
+
+
+async def led_by_another(world: World) -> None:
+    """The operator dies, and the next one leads."""
+    world.operators = [OneOperator(world, "two", len(world.kubernetes.log))]
+    world.operators[0].relist()
+    await world.calm(2)
+
+
+def test_code_is_watched_on_where_another_operator_leads_meanwhile() -> None:
+    async def play(world: World) -> None:
+        first, second = await watched(world, 100)
+        await led_by_another(world)
+        assert hosted(world).before[0] == first and hosted(world).watch[0]
+        assert (world.status.run.digest, len(world.pods("driver"))) == (second, 2)
+        hosted(world).take_back("it has failed")
+        await world.calm(20)
+        assert (world.status.run.digest, world.status.failures.reason) == (first, "TakenBack")
+        assert world.status.run.number == 1, "no stop between"
+
+    played(play)
+
+
+def test_what_is_watched_no_more_is_not_watched_again_by_another_operator() -> None:
+    async def play(world: World) -> None:
+        await watched(world, 30)
+        await world.calm(100)
+        await led_by_another(world)
+        assert hosted(world).before is None and len(world.pods("driver")) == 1
 
     played(play)
 

@@ -61,6 +61,8 @@ class Upgrade:
         self._chosen: list[WorkerId] = []
         self._later: list[co.Settings | None] = []
         """The newest word, as long as it is not known what the record says."""
+        self._inherits = False
+        """Whether the first of those that were asked for has run before this coordinator began."""
         self._at_once = False
         """Whether the record is being written that turns without an epoch."""
         self._since = Instant(0)
@@ -80,14 +82,24 @@ class Upgrade:
         if self._context.keeper.record is not None:
             self.heed(self._context.record)
 
+    def inherit(self, before: co.Settings) -> None:
+        """The code that runs has taken over from `before` under another coordinator, and is watched anew."""
+        if before.code not in self._asked:
+            self._asked, self._inherits = {before.code: before, **self._asked}, True
+        if self._context.keeper.record is not None:
+            self.heed(self._context.record)
+
     def heed(self, record: JobRecord) -> None:
         """Another coordinator may have made the tick, and died; then what was asked for meanwhile."""
         if self._at_once or (self._turning() and self._epochs.is_committing):
             return
-        if record.code in self._asked and record.code != self._context.settings.code:
+        made, runs = record.code, self._context.settings.code
+        if made in self._asked and (made != runs or (self._inherits and self._before is None)):
             self._since = self._context.time.now
-            self._turn(self._asked[record.code], self._asked_before(record.code))
-            self._healing.ran = record.code  # for all that is known here
+            self._turn(self._asked[made], self._asked_before(made), seen=False)
+            # (!) For all that is known here: else it goes back to the tick's cut, above which results have left.
+            self._healing.ran = made
+        self._inherits = False
         if self._wanted is not None and self._goes_back(self._wanted):
             return  # first back, then on
         words, self._later = self._later, []
@@ -292,10 +304,10 @@ class Upgrade:
             return self.refusal
         return ""
 
-    def _turn(self, made: co.Settings, before: co.Settings) -> None:
-        """From here on the code of `made` counts."""
+    def _turn(self, made: co.Settings, before: co.Settings, *, seen: bool = True) -> None:
+        """From here on the code of `made` counts. `seen`: this coordinator has seen the code before run."""
         context, goes_back = self._context, self._goes_back(made)
-        watch = Watch(context, context.time.now - self._healing.ended_at)
+        watch = Watch(context, context.time.now - self._healing.ended_at if seen else None)
         context.settings, context.members.code = made, made.code
         self._wanted = None if self._wanted is None or self._wanted.code == made.code else self._wanted
         self._watch, self._before, self._failed, self._healing.drained = None, None, "", False

@@ -85,6 +85,9 @@ decisions = Counter(
     ["job"],
 )
 aborted = Counter("flamestream_job_aborted_transactions_total", "Transactions that were aborted.", ["job"])
+spans = Counter(
+    "flamestream_job_spans_total", "Spans of traces that the collector took, or that were dropped.", ["job", "outcome"]
+)
 late = Counter(
     "flamestream_job_late_items_total",
     "Items that came too late for a window, a join or what else knows event time, once for each.",
@@ -269,6 +272,7 @@ def _count(job: str, status: JobStatus) -> None:
         bundles.labels(job): "bundles", replayed.labels(job): "replayed",
         invalidated.labels(job): "invalidated", transactions.labels(job): "transactions",
         decisions.labels(job): "decisions", aborted.labels(job): "aborted",
+        spans.labels(job, "exported"): "spans", spans.labels(job, "dropped"): "spans_dropped",
     }  # fmt: skip
     latencies, releases = _latencies.setdefault(job, _Classes()), _releases.setdefault(job, _Classes())
     for now in status.workers:

@@ -94,9 +94,10 @@ def build(
     name: str = "source",
     job: str = "",
     share: int = 0,
+    traced: bool = False,
 ) -> Producer:
     """The producer of front `front`, the source's front number `share`. `name` is the source's in the
-    manifest, for messages."""
+    manifest, for messages; `traced`: whether contexts that records come with are of use."""
     return settings_of(spec, f"spec.sources.{name}").producer(
-        SourceContext(name, job, front, share, post, reactor)
+        SourceContext(name, job, front, share, post, reactor, traced)
     )

@@ -24,6 +24,7 @@ from flamestream.job.manifest_parts import Free, ObjectName, Seconds
 from flamestream.job.manifest_parts import Part as _Part
 from flamestream.job.manifest_queries import Queries, Tls
 from flamestream.job.manifest_rules import idle_settings
+from flamestream.job.manifest_tracing import Tracing
 from flamestream.model.errors import ManifestError
 from flamestream.model.slot import DEFAULT_SLOTS, MAX_SLOTS
 
@@ -246,6 +247,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     call.redis("NAME")."""
     queries: Queries | None = None
     """A port for those who ask for states of keys while the job runs; left out: nobody can."""
+    tracing: Tracing | None = None
+    """Traces by OpenTelemetry; left out: none."""
     egress: Annotated[list[str], Meta(max_length=256)] | None = None
     """Hosts (api.example.com, api.example.com:443, *.example.com) and networks (10.0.0.0/8) that calls may
     connect to; left out, any, and on a cluster none unless its chart allows any."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from flamestream.job.located import Path
+from flamestream.job.manifest_tracing import idle_tracing
 
 if TYPE_CHECKING:
     from flamestream.job.manifest import JournalSettings, Limits, Spec
@@ -25,6 +26,7 @@ def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
     if spec.journal is not None:
         yield from _of_journal(spec.journal, spec.guarantee)
     yield from _of_workers(spec)
+    yield from idle_tracing(spec)
     if spec.batches:
         if spec.queries is not None:
             yield (

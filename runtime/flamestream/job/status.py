@@ -55,6 +55,10 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     aborted: int = 0
     contended: list[tuple[str, int]] = []
     """The rows whose changes had most transactions looked at again, the most first: how many."""
+    spans: int = 0
+    """Spans of traces that the collector has taken from it."""
+    spans_dropped: int = 0
+    """Spans that the collector did not get."""
 
 
 class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):

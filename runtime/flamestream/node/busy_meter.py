@@ -41,9 +41,11 @@ class BusyMeter:
 
     def __init__(
         self, flow: Measured, waited: Callable[[], int], began: Instant, *, private: bool,
-        every_us: int = REPORT_US,
+        every_us: int = REPORT_US, spans: Callable[[], tuple[int, int]] | None = None,
     ) -> None:  # fmt: skip
+        """`spans`: how many of traces were exported and dropped so far; None: there are none."""
         self._flow, self._waited, self._private, self._every_us = flow, waited, private, every_us
+        self._spans = spans
         self._since, self._waited_before = began, waited()
         self._fence: Fence | None = None
         self._held: dict[FrontId, Instant] = {}
@@ -79,7 +81,8 @@ class BusyMeter:
             self._log([each for each in keys if 2 * dict(slots)[each[0]] > busy_us])
             keys = []
         rows = [] if self._private else self._rows()
-        return Busy(fence, us, busy_us, slots[:MOST_SLOTS], rest, keys, min(us, held_us), rows)
+        told = (0, 0) if self._spans is None else self._spans()
+        return Busy(fence, us, busy_us, slots[:MOST_SLOTS], rest, keys, min(us, held_us), rows, *told)
 
     def _keys(self, costs: Sequence[Cost]) -> list[tuple[Slot, str]]:
         """The frequent keys of the slots that cost most."""

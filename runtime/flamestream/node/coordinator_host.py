@@ -395,6 +395,7 @@ class CoordinatorHost:
             latencies_us=said.latency_us, releases=list(said.release), releases_us=said.release_us,
             transactions=said.transactions, decisions=said.decisions, aborted=said.aborted,
             contended=[] if busy is None else list(busy.rows),
+            spans=0 if busy is None else busy.spans, spans_dropped=0 if busy is None else busy.spans_dropped,
         )  # fmt: skip
 
 

@@ -40,6 +40,7 @@ def worker_config(
         sinks={name: described.sink(name) for name in spec.sinks},
         clients={name: described.client(name) for name in spec.clients},
         queries=described.queries,
+        tracing=spec.tracing,
         store=described.store,
         journal=journal_of(described, zookeeper),
         beside=0 if spec.workers.max is not None else spec.workers.least,

@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -34,6 +34,7 @@ from flamestream.job.application import load
 from flamestream.job.application_code import code_found
 from flamestream.job.exit_codes import BY_CATEGORY, ended_by
 from flamestream.job.manifest_queries import Queries
+from flamestream.job.manifest_tracing import Tracing
 from flamestream.job.py_files import PyFile
 from flamestream.journal import places as journals
 from flamestream.journal.none import NoJournal
@@ -61,11 +62,14 @@ from flamestream.node.calls.productions import Productions
 from flamestream.node.discretion import Discretion
 from flamestream.node.kept_code import as_begun
 from flamestream.node.queries.door import QueryDoor
-from flamestream.node.worker_host import OnDemand, Ports, WorkerHost
+from flamestream.node.worker_host import OnDemand, Ports, Stepped, WorkerHost
 from flamestream.ports import Consumer, Journal, Producer, Troubled
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import store_from
 from flamestream.store.snapshots import StoreSnapshots
+
+if TYPE_CHECKING:
+    from flamestream.node.tracing.export import SpanExport
 
 log = logging.getLogger(__name__)
 MOST_BYTES: Final = 16 << 20
@@ -100,6 +104,8 @@ class WorkerProcessConfig(msgspec.Struct, frozen=True, kw_only=True):
     """Clients that the manifest names for calls to ask with."""
     queries: Queries | None = None
     """The port for those who ask for states, with an absolute path of its token; None: there is none."""
+    tracing: Tracing | None = None
+    """Which runs are traced, and where to; None: nothing is."""
     store: str
     journal: journals.JournalConfig | None = None
     host: str = "127.0.0.1"
@@ -171,7 +177,9 @@ class _WorkerProcess:
         self._control = ControlClient(
             self._reactor, self._inbox.append, job, config.coordinator, config.token, hello
         )
-        self._host = WorkerHost(worker, self._reactor, self._inbox, self._ports())
+        self._spans: SpanExport | None = None
+        stepped = worker if config.tracing is None else self._traced(graph, config.tracing)
+        self._host = WorkerHost(stepped, self._reactor, self._inbox, self._ports())
 
     def run(self) -> int:
         """Run until the worker exits. The exit code."""
@@ -221,6 +229,8 @@ class _WorkerProcess:
             self._caller.close()
         if self._asking is not None:
             self._asking.close()
+        if self._spans is not None:
+            self._spans.close()
         self._links.close()
         self._control.close()
         self._reactor.close()
@@ -252,6 +262,7 @@ class _WorkerProcess:
             lambda: self._reactor.waited_us,
             self._reactor.instant(),
             private=config.private,
+            spans=None if self._spans is None else self._spans.counts,
         )
         return Ports(*outside, self._problems, self._caller, self._discretion, busy, self._asking)
 
@@ -261,6 +272,19 @@ class _WorkerProcess:
         token = None if file is None else secret_of(file, "spec.queries.tokenFile")
         return QueryDoor(
             graph, settings.job, settings.slots, queries, token, self._reactor, self._inbox.append
+        )
+
+    def _traced(self, graph: Graph, tracing: Tracing) -> Stepped:
+        """The worker, with what tells spans of it."""
+        from flamestream.node.tracing.export import SpanExport  # jobs without traces do without
+        from flamestream.node.tracing.identities import Identities
+        from flamestream.node.tracing.traced_worker import TracedWorker
+
+        worker, job = self._worker, self._config.settings.job
+        who = {"service.name": job, "service.instance.id": worker.me, "flamestream.job": job}
+        self._spans = SpanExport(tracing.endpoint, who)
+        return TracedWorker(
+            worker, graph, Identities(job, tracing.every), self._spans.give, self._reactor.now
         )
 
     def _caller_of(self, graph: Graph) -> Productions:
@@ -289,7 +313,10 @@ class _WorkerProcess:
         fronts = self._worker.settings.fronts
         name, share = sources.named(fronts, front).source, sources.share_of(fronts, front)
         spec, job = self._config.sources[name], self._config.settings.job
-        return sources.build(spec, front, self._inbox.append, self._reactor, name=name, job=job, share=share)
+        traced = self._config.tracing is not None
+        return sources.build(
+            spec, front, self._inbox.append, self._reactor, name=name, job=job, share=share, traced=traced
+        )
 
     def _consumer(self, sink: SinkName) -> Consumer:
         config = self._config
@@ -304,6 +331,8 @@ class _WorkerProcess:
                 yield f"source {sources.named(self._worker.settings.fronts, front).source}: {problem}"
         if self._caller is not None and self._caller.problem:
             yield f"calls: {self._caller.problem}"
+        if self._spans is not None and self._spans.problem:
+            yield f"tracing: {self._spans.problem}"
         if self._asking is not None and self._asking.problem:
             yield f"queries: {self._asking.problem}"
         for sink, consumer in self._consumers.items():

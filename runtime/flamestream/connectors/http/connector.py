@@ -86,6 +86,9 @@ class HttpSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw
     """Items in a request, under `contract: idempotent`."""
     token_file: str | None = None
     """Its content is sent as the bearer token."""
+    traceparent: bool = False
+    """Whether a request with results of a traced record has a header that says where the trace goes on; under
+    `contract: idempotent` each such item says it too."""
 
     def __post_init__(self) -> None:
         if not self.url.startswith(("http://", "https://")):
@@ -112,7 +115,9 @@ class HttpSinkSpec(kit.SinkSettings, frozen=True, forbid_unknown_fields=True, kw
             headers["authorization"] = (
                 f"Bearer {secret_of(self.token_file, f'{context.where}.http.token_file')}"
             )
-        place = HttpPlace(self.url, self.contract, self.timeout_ms / 1000, self.batch, headers)
+        place = HttpPlace(
+            self.url, self.contract, self.timeout_ms / 1000, self.batch, headers, self.traceparent
+        )
         writing = HttpWriting(place, context.job, context.name, context.writer)
         return BlockingConsumer(writing, context.name, context.post, context.reactor)
 

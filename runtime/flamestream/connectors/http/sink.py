@@ -20,13 +20,14 @@ logins other than a token.
 """
 
 import base64
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import msgspec
 import urllib3
 
+from flamestream.connectors.kit.contexts import TRACEPARENT, context_of
 from flamestream.connectors.kit.item_columns import plain
 from flamestream.connectors.kit.ledger import Ledger
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
@@ -67,6 +68,8 @@ class HttpPlace:
     batch: int
     """IDEMPOTENT: items in a request. With 1 the request itself has the item's id as Idempotency-Key."""
     headers: dict[str, str]
+    traceparent: bool = False
+    """Whether contexts of traces are told."""
 
 
 class HttpWriting:
@@ -128,13 +131,16 @@ class HttpWriting:
     def _deliver_fenced(self, action: Deliver) -> None:
         fresh = self._ledger.check(action.bundles)
         if fresh:
+            metas = (meta for bundle in fresh for meta, _ in decode_items(bundle.items))
+            contexts = self._contexts(action, metas)
             self._post(
                 _json(
                     {
                         "flamestream": PROTOCOL,
                         "deliver": {**self._who(), "bundles": [self._bundle(bundle) for bundle in fresh]},
                     }
-                )
+                ),
+                _header([*contexts.values()]),
             )
             self._ledger.take(fresh)
 
@@ -143,19 +149,30 @@ class HttpWriting:
         with the same ids."""
         if action.number != self._number:
             self._number, self._taken = action.number, 0
-        items = self._items(action.bundles)
+        items = self._items(action)
         while self._taken < len(items):
             part = items[self._taken : self._taken + self._place.batch]
             one = {"idempotency-key": str(part[0]["id"])} if self._place.batch == 1 else {}
-            self._post(_json({"items": part}), one)
+            contexts = [str(item[TRACEPARENT]) for item in part if TRACEPARENT in item]
+            self._post(_json({"items": part}), {**one, **_header(contexts)})
             self._taken += len(part)
 
-    def _items(self, bundles: Sequence[Bundle]) -> list[dict[str, Any]]:
+    def _items(self, action: Deliver) -> list[dict[str, Any]]:
+        decoded = [(bundle.slot, decode_items(bundle.items)) for bundle in action.bundles]
+        contexts = self._contexts(action, [meta for _, items in decoded for meta, _ in items])
         return [
-            {"id": f"{self._job}/{self._sink}/{meta.hex()}", "slot": bundle.slot, "payload": plain(payload)}
-            for bundle in bundles
-            for meta, payload in decode_items(bundle.items)
+            {"id": f"{self._job}/{self._sink}/{meta.hex()}", "slot": slot, "payload": plain(payload)}
+            | ({TRACEPARENT: contexts[meta]} if meta in contexts else {})
+            for slot, items in decoded
+            for meta, payload in items
         ]
+
+    def _contexts(self, action: Deliver, metas: Iterable[bytes]) -> dict[bytes, str]:
+        """The contexts of items that are traced, where they are told."""
+        if not self._place.traceparent or not action.traces:
+            return {}
+        found = [(meta, context_of(action.traces, meta)) for meta in metas]
+        return {meta: context for meta, context in found if context is not None}
 
     def _bundle(self, bundle: Bundle) -> dict[str, Any]:
         return {
@@ -195,6 +212,11 @@ class HttpWriting:
         if status >= 500 or status in TRY_AGAIN:
             raise ConnectionError(f"{self._place.url} answers {status}: {told}")
         raise UserError(f"{self._place.url} refuses what it is sent, with {status}: {told}")
+
+
+def _header(contexts: Sequence[str]) -> dict[str, str]:
+    """A request has one context: the first of its items' (!), for a header can say no more."""
+    return {TRACEPARENT: contexts[0]} if contexts else {}
 
 
 def _last_bundle(told: _Last) -> LastBundle:

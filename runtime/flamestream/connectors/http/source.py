@@ -27,6 +27,7 @@ from typing import Final
 from flamestream.connectors.http.connector import HttpSourceSpec
 from flamestream.connectors.http.keys import KeyLog, Note
 from flamestream.connectors.kit.connector import SourceContext
+from flamestream.connectors.kit.contexts import MOST_CONTEXT, TRACEPARENT
 from flamestream.connectors.kit.credit import THE_PARTITION, CreditProducer
 from flamestream.connectors.kit.spec import address_of
 from flamestream.core.protocol.actions import Follow, ReadRun
@@ -41,6 +42,8 @@ MOST_RECORDS: Final = 4096
 """The most records of a request: as many as one run may have."""
 MOST_WAITING: Final = 1024
 MOST_KEY: Final = 256
+ALL: Final = -1
+"""The place of a context that all records of a run came with."""
 RETRY: Final = [("retry-after", "1")]
 
 
@@ -55,6 +58,8 @@ class _Posted:
     first: int = -1
     count: int = 0
     durable: bool = False
+    trace: str = ""
+    """The context (`traceparent`) that it came with."""
     time: Time = START
     """The time at which an answer to a query has it; START: nobody knows any more."""
     waiting: list[tuple[Exchange, bool]] = field(default_factory=list)
@@ -72,6 +77,7 @@ class HttpProducer(CreditProducer):
             spec.payload == "bytes",
             spec.records == "lines",
         )
+        self._traced = context.traced
         self._remember, self._most_waiting_bytes = spec.remember, spec.max_waiting
         self._server = HttpServer(
             reactor, address_of(spec.listen), self._asked, body=spec.max_body, token=token
@@ -175,13 +181,14 @@ class HttpProducer(CreditProducer):
         elif not self._following:
             _again(exchange, "the source is not being read now")
         else:
-            self._take(key, request.body, exchange)
+            context = request.headers.get(TRACEPARENT, "") if self._traced else ""
+            self._take(key, request.body, exchange, context)
 
-    def _take(self, key: str, body: bytes, exchange: Exchange) -> None:
+    def _take(self, key: str, body: bytes, exchange: Exchange, context: str) -> None:
         digest = hashlib.blake2b(body, digest_size=8).hexdigest()
         known = self._known.get(key)
         if known is None:
-            self._enter(key, digest, body, exchange)
+            self._enter(key, digest, body, exchange, context)
         elif known.digest != digest:
             exchange.answer(422, {"error": f"the key {key!r} has come with another body before"})
         else:
@@ -189,7 +196,7 @@ class HttpProducer(CreditProducer):
             if known.durable:
                 self._tell(known)
 
-    def _enter(self, key: str, digest: str, body: bytes, exchange: Exchange) -> None:
+    def _enter(self, key: str, digest: str, body: bytes, exchange: Exchange, context: str) -> None:
         try:
             records = self._records_of(body)
         except UnicodeDecodeError as error:
@@ -208,8 +215,9 @@ class HttpProducer(CreditProducer):
             _again(exchange, "the job is behind: too much waits to enter")
             return
         posted = _Posted(
-            key, digest, records, len(body), self._next, len(records), waiting=[(exchange, True)]
-        )
+            key, digest, records, len(body), self._next, len(records), waiting=[(exchange, True)],
+            trace=context[:MOST_CONTEXT],
+        )  # fmt: skip
         self._next += len(records)
         self._waiting_bytes += len(body)
         self._known[key] = posted
@@ -255,7 +263,8 @@ class HttpProducer(CreditProducer):
             posted = self._noted.popleft()
             self._waiting_bytes -= posted.size
             self._given.append(posted)
-            self._post_records(THE_PARTITION, posted.first, posted.records, posted.size)
+            contexts = {ALL: posted.trace} if posted.trace else None
+            self._post_records(THE_PARTITION, posted.first, posted.records, posted.size, traces=contexts)
 
     def _tell(self, posted: _Posted) -> None:
         for exchange, was_first in posted.waiting:

@@ -100,7 +100,7 @@ class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unkno
     def producer(self, context: kit.SourceContext) -> Producer:
         from flamestream.connectors.kafka.source import KafkaReader
 
-        reader = KafkaReader(self, context.share, context.name, context.job)
+        reader = KafkaReader(self, context.share, context.name, context.job, traced=context.traced)
         return ServerProducer(reader, context.front, context.post, context.reactor)
 
     def gives(self) -> kit.Gives:
@@ -128,6 +128,8 @@ class KafkaSinkSpec(KafkaAccess, kit.SinkSettings, frozen=True, forbid_unknown_f
     """The control topic; None: flamestream.JOB.SINK. Created if it is not there."""
     commit_seconds: float = msgspec.field(default=_COMMIT_SECONDS, name="commitSeconds")
     """low-latency: the longest that a transaction is open."""
+    traceparent: bool = False
+    """Whether a result of a traced record has a header that says where its trace goes on."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,6 +17,7 @@ class KafkaOutput:
         self.records = Records(spec.value, spec.key, spec.partitioner, f"spec.sinks.{sink}.kafka")
         self.more = {"partitioner": spec.partitioner} if spec.partitioner in PARTITIONERS else {}
         """Settings of librdkafka's that its producers have beside ours."""
+        self.traceparent = spec.traceparent
         self.low_latency = spec.form == "low-latency"
         self.canonical = spec.value == "payload"
         """Whether values are encoded payloads, which can be compared at a replay."""

@@ -22,6 +22,7 @@ from flamestream.connectors.kafka.connector import KafkaSourceSpec
 from flamestream.connectors.kafka.formats import decoder_of
 from flamestream.connectors.kafka.replay import KafkaReplay
 from flamestream.connectors.kafka.source_topic import KafkaTopic
+from flamestream.connectors.kit.contexts import context_in
 from flamestream.connectors.kit.producer import Chunk, error_item
 from flamestream.core.protocol.events import Entry
 from flamestream.model.errors import Corrupt, UserError
@@ -53,7 +54,12 @@ class KafkaReader:
     ended = False
     idle_seconds = 0.0
 
-    def __init__(self, spec: KafkaSourceSpec, share: int, source: str, job: str) -> None:
+    def __init__(
+        self, spec: KafkaSourceSpec, share: int, source: str, job: str, *, traced: bool = False
+    ) -> None:
+        """`traced`: whether to read the contexts among the headers of records."""
+        self._traced = traced
+        self._read_contexts: dict[int, str] | None = None
         self._where = f"source {source}"
         self._spec = spec
         self._clients = Clients(spec, f"{job}-{source}")
@@ -106,12 +112,18 @@ class KafkaReader:
 
     def read(self, entry: Entry) -> list[object]:
         """A journalled run, again."""
+        self._read_contexts = {} if self._traced else None
         if not entry.count:
             return []
-        return [
-            self._payload.of(message)
-            for message in self._replay.read(self._topic.number(entry.partition), entry)
-        ]
+        found = self._replay.read(self._topic.number(entry.partition), entry)
+        if self._read_contexts is not None:
+            contexts = [context_in(message.headers()) for message in found]
+            self._read_contexts = {place: given for place, given in enumerate(contexts) if given}
+        return [self._payload.of(message) for message in found]
+
+    def contexts(self) -> Mapping[int, str] | None:
+        """Of the run that was read again last."""
+        return self._read_contexts
 
     def close(self) -> None:
         """Let go of the brokers; `seek` begins anew."""
@@ -168,6 +180,9 @@ class KafkaReader:
                 self._topic.partition(number), Offset(self._next[number]), [], [], [], hint
             )
         assert chunk.ends is not None, "offsets of Kafka have gaps"
+        if self._traced and (context := context_in(message.headers())) is not None:
+            chunk.traces = chunk.traces or {}
+            chunk.traces[len(chunk.payloads)] = context
         chunk.payloads.append(payload)
         chunk.sizes.append(len(message) + 1)
         chunk.ends.append(Offset(offset + 1))

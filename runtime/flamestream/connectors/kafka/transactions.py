@@ -12,12 +12,13 @@ committed state is that of the newest committed transaction. Does not: know what
 """
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.connectors.kafka.control import ControlTopic, WriterState
 from flamestream.connectors.kafka.items import HEADER, Record, pack
 from flamestream.connectors.kafka.output import KafkaOutput
+from flamestream.connectors.kit.contexts import TRACEPARENT, context_of
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.ids import Fence
 from flamestream.net.kafka.failures import BrokersAway, judged
@@ -86,11 +87,16 @@ class Transactions:
         self._own.begin_transaction()
         self.open = True
 
-    def produce(self, around: tuple[bytes, bytes], records: Sequence[Record]) -> None:
-        """Records of one bundle. `around`: what stands in their headers before and behind their metas."""
+    def produce(
+        self, around: tuple[bytes, bytes], records: Sequence[Record], contexts: Mapping[bytes, str]
+    ) -> None:
+        """Records of one bundle. `around`: what stands in their headers before and behind their metas;
+        `contexts`: of those that are traced."""
         produce, topic, (before, after) = self._own.produce, self._output.topic, around
         for meta, key, value, partition in records:
             headers: Any = [(HEADER, before + pack(meta) + after)]
+            if contexts and (context := context_of(contexts, meta)) is not None:
+                headers.append((TRACEPARENT, context.encode()))
             while True:
                 try:
                     produce(topic, value, key, partition, headers=headers)

@@ -32,7 +32,7 @@ after a BrokersAway).
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -223,10 +223,11 @@ class KafkaWriting:
                     [
                         (bundle, codec.decode_items(bundle.items), digest_of(bundle.items))
                         for bundle in bundles
-                    ]
+                    ],
+                    action.traces or {} if self._output.traceparent else {},
                 )
 
-    def _write(self, fresh: Sequence[tuple[Bundle, Items, bytes]]) -> None:
+    def _write(self, fresh: Sequence[tuple[Bundle, Items, bytes]], contexts: Mapping[bytes, str]) -> None:
         made = [(bundle, digest, self._made(bundle, items)) for bundle, items, digest in fresh]
         assert self._places is not None, "open comes first"
         skipped = sum(len(items) for _, items, _ in fresh) - sum(len(records) for _, _, records in made)
@@ -234,7 +235,7 @@ class KafkaWriting:
             self._begin()
             for bundle, digest, records in made:
                 around = self._places.around(bundle.slot, bundle.sequence, len(records), digest)
-                self._transactions.produce(around, records)
+                self._transactions.produce(around, records, contexts)
             if self._output.low_latency:
                 self._transactions.flush(self._topics.check)
             self._ledger.take(fresh)

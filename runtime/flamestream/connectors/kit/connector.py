@@ -99,6 +99,8 @@ class SourceContext:
     share: int
     post: Post
     reactor: Reactor
+    traced: bool = False
+    """Whether to give the contexts (`traceparent`) that records come with."""
 
     @property
     def where(self) -> str:

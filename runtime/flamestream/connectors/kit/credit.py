@@ -4,7 +4,7 @@ Keeps: nothing of an older fence leaves after a newer one was heard of; what lea
 of the last Pull. Does not: know where records come from (producer.py, synthetic, socket and http).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from flamestream.core.protocol.actions import Pull
@@ -65,11 +65,10 @@ class CreditProducer:
 
     def _post_records(
         self, partition: Partition, first: int, payloads: Sequence[object], size: int,
-        hint: Timestamp = Timestamp(0), end: Offset | None = None,
+        hint: Timestamp = Timestamp(0), end: Offset | None = None, traces: Mapping[int, str] | None = None,
     ) -> None:  # fmt: skip
-        self._post(
-            RecordsArrived(self._fence, self._front, partition, Offset(first), payloads, size, hint, end)
-        )
+        place = self._fence, self._front, partition, Offset(first)
+        self._post(RecordsArrived(*place, payloads, size, hint, end, traces))
         self._records -= len(payloads)
         self._size -= size
 

@@ -13,7 +13,7 @@ source; a Retryable (a server that is away) for as long as it takes once a call 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from flamestream.connectors.kit.credit import CreditProducer
 from flamestream.core.protocol.actions import Follow, ReadRun
@@ -71,6 +71,16 @@ class Chunk:
     """The offset behind each record, of a source whose offsets have gaps. No records: the partition begins at
     `first`."""
     hint: Timestamp = Timestamp(0)
+    traces: dict[int, str] | None = None
+    """Contexts that records came with (`traceparent`), by their places."""
+
+    def contexts(self, count: int) -> dict[int, str] | None:
+        """Those of the first `count` records, which leave; the others' places are counted anew."""
+        if not self.traces:
+            return None
+        leaving = {place: context for place, context in self.traces.items() if place < count}
+        self.traces = {place - count: context for place, context in self.traces.items() if place >= count}
+        return leaving
 
 
 class Reader(Protocol):
@@ -96,6 +106,15 @@ class Reader(Protocol):
         """The records of a journalled run, again. Raises Corrupt if they are not what they were."""
 
 
+@runtime_checkable
+class TracedReader(Protocol):
+    """A reader whose records come with contexts of their senders."""
+
+    def contexts(self) -> Mapping[int, str] | None:
+        """Those of the run that `read` gave last, by their places."""
+        ...
+
+
 class ReadingProducer(CreditProducer):
     """`ports.Producer` over a Reader."""
 
@@ -109,6 +128,7 @@ class ReadingProducer(CreditProducer):
         back."""
         super().__init__(front, post, reactor)
         self._reader, self._threads = reader, threads or reactor
+        self._contexts = reader.contexts if isinstance(reader, TracedReader) else _none
         self._runs: deque[ReadRun] = deque()
         self._seek: Mapping[Partition, Offset] | None = None
         self._buffer: deque[Chunk] = deque()
@@ -182,7 +202,7 @@ class ReadingProducer(CreditProducer):
             runs = [self._runs[i] for i in range(min(len(self._runs), MAX_RUNS_A_CALL))]
             self._call(
                 fence,
-                lambda: [reader.read(run.entry) for run in runs],
+                lambda: [(reader.read(run.entry), self._contexts()) for run in runs],
                 lambda read: self._runs_read(runs, read),
             )
         elif self._seek is not None:
@@ -238,10 +258,12 @@ class ReadingProducer(CreditProducer):
         self._stopped = True
         self._post(SourceFailed(self._fence, self._front, category, message))
 
-    def _runs_read(self, runs: list[ReadRun], read: list[list[object]]) -> None:
-        for run, payloads in zip(runs, read, strict=True):
+    def _runs_read(
+        self, runs: list[ReadRun], read: list[tuple[list[object], Mapping[int, str] | None]]
+    ) -> None:
+        for run, (payloads, contexts) in zip(runs, read, strict=True):
             self._runs.popleft()
-            self._post(RunRead(run.fence, self._front, run.entry, payloads))
+            self._post(RunRead(run.fence, self._front, run.entry, payloads, contexts))
 
     def _sought(self, offsets: Mapping[Partition, Offset]) -> None:
         # Another Follow may have come while this one was sought: then it is sought next.
@@ -285,7 +307,9 @@ class ReadingProducer(CreditProducer):
             size += chunk.sizes[count]
             count += 1
         end = None if chunk.ends is None else chunk.ends[count - 1] if count else chunk.first
-        self._post_records(chunk.partition, chunk.first, chunk.payloads[:count], size, chunk.hint, end)
+        self._post_records(
+            chunk.partition, chunk.first, chunk.payloads[:count], size, chunk.hint, end, chunk.contexts(count)
+        )
         self._buffered -= count
         self._buffered_size -= size
         if count == len(chunk.payloads):
@@ -295,6 +319,10 @@ class ReadingProducer(CreditProducer):
             chunk.first = Offset(chunk.first + count) if end is None else end
             if chunk.ends is not None:
                 del chunk.ends[:count]
+
+
+def _none() -> None:
+    """No contexts: the records of most readers come without."""
 
 
 class ServerReader(Reader, Protocol):

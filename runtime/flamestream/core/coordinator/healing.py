@@ -228,8 +228,12 @@ class Healing:
             record = msgspec.structs.replace(context.record, fronts=fronts, writer=context.nonce)
             context.keeper.write(record, lambda: None)
             return False
-        context.instructions.tell(context.workers, recovery.replay(fronts, drained=self.drained))
         self._step_ends("seal")
+        replay = recovery.replay(fronts, drained=self.drained)
+        replay = msgspec.structs.replace(
+            replay, kind=self.kind, cause=self.cause[:1024], steps=dict(self.steps)
+        )
+        context.instructions.tell(context.workers, replay)
         self.duration_us = context.time.now - recovery.since
         self.replayed_from = recovery.cut
         return True

@@ -154,6 +154,9 @@ class Deliver:
     sink: SinkName
     number: int
     bundles: Sequence[Bundle]
+    traces: Mapping[bytes, str] | None = None
+    """Contexts (`traceparent`) for those that get the items, by what their metas begin with: a run, or one of
+    its records. Put in by the shell; the worker has none."""
 
 
 @dataclass(frozen=True, slots=True)

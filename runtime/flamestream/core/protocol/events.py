@@ -112,6 +112,9 @@ class RecordsArrived:
     end: Offset | None = None
     """The `end` of the `Entry` that it becomes. Without payloads it says only where the partition begins: a
     decision that is journalled."""
+    traces: Mapping[int, str] | None = None
+    """Contexts that records came with (`traceparent`), by their places here (-1: all of them); of no concern to
+    the worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,8 @@ class RunRead:
     front: FrontId
     entry: Entry
     payloads: Sequence[object]
+    traces: Mapping[int, str] | None = None
+    """As of RecordsArrived."""
 
 
 @dataclass(frozen=True, slots=True)

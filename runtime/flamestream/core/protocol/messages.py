@@ -149,9 +149,16 @@ class Paused(_Message, frozen=True):
     epoch: Epoch
 
 
+class Traces(_Message, frozen=True):
+    """From shell to shell, before the data of those runs: the traces of callers that they belong to. Each is
+    what metas begin with, the trace's id and the caller's span."""
+
+    callers: list[tuple[bytes, bytes, bytes]]
+
+
 PeerMessage = (
-    Data | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled | Paused | Ask | Prove | Proved | Look
-    | Peek | Gather | Gathered | Left | Seen
+    Data | Traces | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled | Paused | Ask | Prove | Proved
+    | Look | Peek | Gather | Gathered | Left | Seen
 )  # fmt: skip
 
 
@@ -349,6 +356,10 @@ class Busy(_Message, frozen=True):
     rows: Annotated[list[tuple[Key, Count]], Meta(max_length=MOST_KEYS)] = []
     """The rows whose changes had most transactions looked at again since I began, the most first, in words for
     people."""
+    spans: Count = 0
+    """Spans of traces that a collector has taken from me, since I began."""
+    spans_dropped: Count = 0
+    """Spans that no collector got: too many at once, or it did not answer."""
 
 
 class Failed(_Message, frozen=True):
@@ -418,6 +429,11 @@ class Replay(_Message, frozen=True):
     """Fronts that came to a stream that ran: all of their own runs are behind these times."""
     drained: bool = False
     """Whether to replay only what has left and read nothing newer: other code goes on from there."""
+    kind: Text = ""
+    """The cause of the recovery, in a word."""
+    cause: Text = ""
+    steps: dict[str, Count] = {}
+    """Microseconds of the steps that the recovery has taken, in their order: for those who trace it."""
 
 
 class Announce(_Message, frozen=True):

@@ -89,6 +89,8 @@ class Worker:
         self._runs: list[Work] = []
         self._told_all: list[msg.PeerMessage] = []
         """Told by the acker on this worker to all others, and not yet applied here."""
+        self.entered: list[tuple[SourceName, ev.Entry]] | None = None
+        """Runs that have entered at fronts of this worker since somebody took them out; None: nobody will."""
         self._halted = True
         self._failure: msg.Failed | None = None
         self._fenced: tuple[Instant, str] | None = None
@@ -423,6 +425,8 @@ class Worker:
     def _enter(self, source: SourceName, entry: ev.Entry, payloads: Sequence[object]) -> int:
         """A run of a front of this worker enters. How many marks of event time it tells."""
         self._counters.entered(entry.time, entry.count)
+        if self.entered is not None:
+            self.entered.append((source, entry))
         self._calls.entered(source, entry.time, payloads)
         number = self._sources[source]
         entering = self._entrances.entering(entry.time, entry.partition, payloads)
@@ -461,6 +465,8 @@ class Worker:
                 self._hear_message(message)
             case msg.Question():
                 self._fronts.asked(message.front, message.time)
+            case msg.Traces():  # for the shell, which takes it out where it traces
+                pass
             case _:
                 assert self._acker is not None, f"{self.me} is not the acker, but got {message}"
                 self._acker.take(peer, message)

@@ -74,7 +74,7 @@ def state(writer: str) -> WriterState:
 def deliver(transactions: Transactions, value: bytes) -> None:
     if not transactions.open:
         transactions.begin()
-    transactions.produce((b"", b""), [(b"meta", None, value, 0)])
+    transactions.produce((b"", b""), [(b"meta", None, value, 0)], {})
     transactions.flush(lambda: None)
 
 

@@ -36,12 +36,12 @@ class Tracing(Part, frozen=True):
 
     @property
     def every(self) -> int:
-        """Of so many runs about one is traced."""
+        """How many runs there are to one that is traced, about."""
         return int(self.sample.partition("/")[2])
 
 
 def idle_tracing(spec: "Spec") -> Iterator[tuple[Path, str]]:
-    """What would do nothing, with the sentence that refuses it."""
+    """Settings of traces that would do nothing, each with the sentence that refuses it."""
     if spec.tracing is not None and spec.batches:
         yield ("spec", "tracing"), "a micro-batch job has no workers that pass runs on: remove it"
     for name, sink in spec.sinks.items():

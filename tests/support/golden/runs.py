@@ -63,6 +63,7 @@ DECIDED: Final = replace(
         )
     ],
 )
+TRACED: Final = replace(DECIDED, workers=[replace(DECIDED.workers[0], spans=40, spans_dropped=2)])
 BEGUN: Final = Begun({"docs": "history/"}, 9 << 12)
 REFUSED: Final = "this job began with a history that was not written down"
 LINEAGE: Final = Lineage("0a" * 16, "/runs/words", "words")
@@ -110,6 +111,7 @@ RUNS: Final = (
             (INFO, STATUS, PROCESS),
             (INFO, WATCHED, PROCESS),
             (INFO, DECIDED, PROCESS),
+            (INFO, TRACED, PROCESS),
         ),
     ),
     Format(

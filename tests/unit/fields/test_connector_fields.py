@@ -232,6 +232,7 @@ SINKS = [
         ("control", "c", "sink"),
         ("commitSeconds", 1.0, "sink", {"form": "low-latency"}),
         ("commitSeconds", 1.0, "`commitSeconds` is of `form: low-latency`"),
+        ("traceparent", True, "sink"),
     ),
     *rows(
         "postgres", POSTGRES,
@@ -269,6 +270,7 @@ SINKS = [
         ("batch", 1, "sink", {"contract": "idempotent"}),
         ("batch", 1, "`batch` is of `contract: idempotent`"),
         ("token_file", "FOLDER/password", "sink"),
+        ("traceparent", True, "sink"),
     ),
     *rows(
         "redis", HASH,

@@ -58,6 +58,7 @@ LISTENING = {
     "spec.sources": {"numbers": {"http": {"listen": "[::]:80", "path": "/numbers", "keys": "/keys"}}}, "spec.journal.folder": "zookeeper://",
 }  # fmt: skip
 ASKED = {"spec.application.graph": "kept", "spec.queries": {"listen": "[::]:7070"}}
+TRACED = {"spec.tracing": {"endpoint": "http://c:4318", "sample": "1/2"}}
 SEALED = {**ASKED, "spec.queries.tls": {"certFile": "tls.crt", "keyFile": "tls.key"}}
 ASKS = {
     "spec.application.graph": "asks", "spec.journal.folder": "journal",
@@ -177,6 +178,13 @@ ROWS = [
     Row("spec.clients", {"db": {}}, given=ASKS, refused="it needs exactly one kind with its settings, like {redis:"),
     Row("spec.clients", {"db": {"redis": {"url": "redis://h"}}}, refused="has no call, so nothing is asked: remove it"),
     Row("spec.clients", {"db": {"redis": {"url": "redis://h"}}}, given={**ASKS, "spec.egress": ["i:6379"]}, refused="h:6379 is not in spec.egress"),
+    Row("spec.tracing.endpoint", "http://d:4318", "workers", given=TRACED),
+    Row("spec.tracing.endpoint", "http://d:4318", "driver", given=TRACED),
+    Row("spec.tracing.endpoint", "d:4318", given=TRACED, refused="spec.tracing.endpoint"),
+    Row("spec.tracing.sample", "1/10", "workers", given=TRACED),
+    Row("spec.tracing.sample", "0.1", given=TRACED, refused="spec.tracing.sample"),
+    Row("spec.tracing.sample", "1/10", given={**TRACED, "spec.guarantee": "micro-batch"}, refused="no workers that pass runs on"),
+    Row("spec.sinks", {"out": {"kafka": {"brokers": "k:9092", "topic": "t", "traceparent": True}}}, refused="nothing is traced"),
     Row("spec.queries.listen", "[::]:7071", "workers", given=ASKED),
     Row("spec.queries.listen", "[::]:7071", "reached", given=ASKED),
     Row("spec.queries.listen", "7071", given=ASKED, refused="an address is host:port, not '7071'"),

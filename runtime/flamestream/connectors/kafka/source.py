@@ -122,7 +122,7 @@ class KafkaReader:
         return [self._payload.of(message) for message in found]
 
     def contexts(self) -> Mapping[int, str] | None:
-        """Of the run that was read again last."""
+        """The contexts of the run that was read again last."""
         return self._read_contexts
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ without having heard of it.
 >>> run == Identities("sales", every=1).of_run(Time(5)), run.id == identities.of_run(Time(6)).id
 (True, False)
 >>> continued(b"", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
-Trace(prefix=b'', id=100979304404087744141127312703386273590, caller=67667974448284343)
+Trace(prefix=b'', id=100985939111033328018442752961257817910, caller=67667974448284343)
 
 A record that comes with a caller's context (W3C Trace Context) is in the caller's trace instead, if the caller
 samples it; its spans' ids are computed as ever.

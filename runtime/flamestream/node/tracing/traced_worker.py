@@ -39,6 +39,7 @@ from flamestream.node.tracing.span import Kind as SpanKind
 MOST_CALLERS: Final = 256
 """Records of one run that are in traces of their callers; of a run with more, the first ones."""
 MOST_ARRIVED: Final = 4096
+"""Runs whose contexts wait for their entry."""
 WHOLE: Final = -1
 """The place of a context that all records of a run came with."""
 
@@ -85,7 +86,7 @@ class TracedWorker:
     def step(
         self, now: Timestamp, instant: Instant, batch: Sequence[Event], took: int | None = None
     ) -> list[Action]:
-        """One pass of the worker inside, and the spans that it ends."""
+        """Take a pass of the worker inside, and tell the spans that it ends."""
         self._now = now
         heard = [self._hear(event) for event in batch]
         done = self._worker.step(now, instant, heard, took)
@@ -312,7 +313,7 @@ class TracedWorker:
         self._give(Span(name, trace.id, own, parent, since, end, kind, {**self._who(), **attributes}))
 
     def _end(self, spans: Sequence[Span], error: str = "") -> None:
-        """What these stand for has ended now."""
+        """Tell spans that end now."""
         for span in spans:
             self._give(replace(span, end=max(span.start, self._now), error=error))
 

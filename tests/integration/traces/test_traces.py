@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from support.collector import Collector, Taken, orphans
-from support.collector import collector as collector
+from flamestream.job.application import load
+from support.traces.collector import Collector, Taken, orphans
+from support.traces.collector import collector as collector
 from support.documents import Folder
 from support.eventually import eventually
 from support.runs.cli_job import REPOSITORY, CliJob, canonical, explained
@@ -66,6 +67,7 @@ def test_nothing_that_is_delivered_changes(jobs: ExitStack, tmp_path: Path, coll
         with explained(job):
             job.start()
             assert job.end()[1]["outcome"] == "completed"
+    load(INDEX, "graph")  # its classes, to read them back
     assert canonical(plain.delivered("index")) == canonical(traced.delivered("index"))
 
 

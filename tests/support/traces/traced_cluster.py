@@ -47,7 +47,7 @@ class TracedCluster(CoreCluster):
     def _of(self, first: int, count: int) -> dict[int, str]:
         return {at - first: told for at, told in self.contexts.items() if first <= at < first + count}
 
-    def told(self) -> list[Span]:
+    def all_spans(self) -> list[Span]:
         """All spans, of all workers there ever were."""
         return [span for given in self.spans.values() for span in given]
 

@@ -1,0 +1,1 @@
+"""Traces as they are taken: by OpenTelemetry's collector, and of workers of the core."""

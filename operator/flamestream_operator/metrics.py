@@ -86,7 +86,9 @@ decisions = Counter(
 )
 aborted = Counter("flamestream_job_aborted_transactions_total", "Transactions that were aborted.", ["job"])
 spans = Counter(
-    "flamestream_job_spans_total", "Spans of traces that the collector took, or that were dropped.", ["job", "outcome"]
+    "flamestream_job_spans_total",
+    "Spans of traces that the collector took, or that were dropped.",
+    ["job", "outcome"],
 )
 late = Counter(
     "flamestream_job_late_items_total",

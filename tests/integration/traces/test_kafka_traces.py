@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from support.traces.collector import Collector, orphans
-from support.traces.collector import collector as collector
 from support.documents import texts
 from support.eventually import eventually
 from support.kafka_broker import Broker
 from support.runs.cli_job import REPOSITORY, CliJob, explained
+from support.traces.collector import Collector, orphans
+from support.traces.collector import collector as collector
 
 INDEX = REPOSITORY / "benchmarks" / "jobs" / "workload.py"
 DOCUMENTS = 60
@@ -34,7 +34,13 @@ class TracedJob(CliJob):
     def __init__(self, folder: Path, broker: Broker, endpoint: str, *, sample: str) -> None:
         self.docs, self.index, self.broker = broker.topic(3), broker.topic(3), broker
         at = {"brokers": broker.address}
-        sink = {**at, "topic": self.index, "key": "word", "control": f"control-{self.index}", "traceparent": True}
+        sink = {
+            **at,
+            "topic": self.index,
+            "key": "word",
+            "control": f"control-{self.index}",
+            "traceparent": True,
+        }
         spec = {
             "sources": {"docs": {"kafka": {**at, "topic": self.docs, "readers": 2}}},
             "sinks": {"index": {"kafka": sink}},
@@ -80,7 +86,9 @@ def test_a_senders_trace_goes_on_through_both_workers_to_who_reads_the_results(
         job.running()
         for number, text in enumerate(texts(DOCUMENTS)):
             job.write(number, text)
-        eventually(lambda: {document for document, _ in job.results()} == set(range(DOCUMENTS)), "all are through")
+        eventually(
+            lambda: {document for document, _ in job.results()} == set(range(DOCUMENTS)), "all are through"
+        )
         job.signal(signal.SIGTERM)
         assert job.end()[1]["outcome"] == "drained"
     spans = [span for span in collector.spans() if span.trace in wanted]
@@ -115,7 +123,9 @@ def test_a_killed_worker_leaves_no_orphan(
         for number in range(DOCUMENTS // 2, DOCUMENTS):
             job.write(number, documents[number])
         job.running(attempt + 1)
-        eventually(lambda: {document for document, _ in job.results()} == set(range(DOCUMENTS)), "all are through")
+        eventually(
+            lambda: {document for document, _ in job.results()} == set(range(DOCUMENTS)), "all are through"
+        )
         job.signal(signal.SIGTERM)
         assert job.end()[1]["outcome"] == "drained"
     spans = collector.spans()

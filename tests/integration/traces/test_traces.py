@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from flamestream.job.application import load
+from support.documents import Folder
+from support.runs.cli_job import REPOSITORY, CliJob, canonical, explained
 from support.traces.collector import Collector, Taken, orphans
 from support.traces.collector import collector as collector
-from support.documents import Folder
-from support.eventually import eventually
-from support.runs.cli_job import REPOSITORY, CliJob, canonical, explained
-from support.runs.kills import kill_a_worker_after_more_output
 
 INDEX = REPOSITORY / "examples" / "inverted_index.py"
 DOCUMENTS = 40
@@ -46,7 +44,9 @@ def runs_of(spans: list[Taken]) -> dict[str, set[str]]:
     return {trace: names for trace, names in found.items() if "recovery" not in names}
 
 
-def test_the_spans_of_two_workers_form_one_tree_a_run(jobs: ExitStack, tmp_path: Path, collector: Collector) -> None:
+def test_the_spans_of_two_workers_form_one_tree_a_run(
+    jobs: ExitStack, tmp_path: Path, collector: Collector
+) -> None:
     job = made(jobs, tmp_path / "traced", collector.endpoint)
     with explained(job):
         job.start()
@@ -71,7 +71,9 @@ def test_nothing_that_is_delivered_changes(jobs: ExitStack, tmp_path: Path, coll
     assert canonical(plain.delivered("index")) == canonical(traced.delivered("index"))
 
 
-def test_a_job_whose_collector_is_away_goes_on_and_counts_what_is_dropped(jobs: ExitStack, tmp_path: Path) -> None:
+def test_a_job_whose_collector_is_away_goes_on_and_counts_what_is_dropped(
+    jobs: ExitStack, tmp_path: Path
+) -> None:
     job = made(jobs, tmp_path / "traced", "http://127.0.0.1:9")
     with explained(job):
         job.start()

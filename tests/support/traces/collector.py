@@ -61,7 +61,11 @@ class Collector:
             },
         }
         (self._folder / "config.yaml").write_text(json.dumps(config))
-        command = [str(by_go("collector", "OpenTelemetry Collector")), "--config", f"file:{self._folder}/config.yaml"]
+        command = [
+            str(by_go("collector", "OpenTelemetry Collector")),
+            "--config",
+            f"file:{self._folder}/config.yaml",
+        ]
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log)
         eventually(self._answers, "the collector answers")

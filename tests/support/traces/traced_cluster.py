@@ -14,7 +14,9 @@ from support.core.core_cluster import CoreCluster
 class TracedCluster(CoreCluster):
     """Each worker is traced. `every`: of so many runs one is sampled."""
 
-    def __init__(self, graph: Graph, workers: int = 2, seed: int = 0, *, every: int = 1, **changes: Any) -> None:
+    def __init__(
+        self, graph: Graph, workers: int = 2, seed: int = 0, *, every: int = 1, **changes: Any
+    ) -> None:
         self.every = every
         self.spans: dict[WorkerId, list[Span]] = {}
         self.contexts: dict[int, str] = {}
@@ -56,7 +58,6 @@ class TracedCluster(CoreCluster):
         if context:
             self.contexts[offset] = context
         self.feed(0, payload)
-
 
 
 def orphans(spans: list[Span], callers: set[int] = frozenset()) -> list[Span]:  # type: ignore[assignment]

@@ -179,7 +179,6 @@ ROWS = [
     Row("spec.clients", {"db": {"redis": {"url": "redis://h"}}}, refused="has no call, so nothing is asked: remove it"),
     Row("spec.clients", {"db": {"redis": {"url": "redis://h"}}}, given={**ASKS, "spec.egress": ["i:6379"]}, refused="h:6379 is not in spec.egress"),
     Row("spec.tracing.endpoint", "http://d:4318", "workers", given=TRACED),
-    Row("spec.tracing.endpoint", "http://d:4318", "driver", given=TRACED),
     Row("spec.tracing.endpoint", "d:4318", given=TRACED, refused="spec.tracing.endpoint"),
     Row("spec.tracing.sample", "1/10", "workers", given=TRACED),
     Row("spec.tracing.sample", "0.1", given=TRACED, refused="spec.tracing.sample"),

@@ -64,11 +64,17 @@ def test_a_span_arrives_as_it_was_given() -> None:
         eventually(lambda: export.counts() == (1, 0), "the span is exported")
         (resource,) = receiver.requests[0].resource_spans
         (span,) = resource.scope_spans[0].spans
-    assert ("service.name", "job") in [(each.key, each.value.string_value) for each in resource.resource.attributes]
+    assert ("service.name", "job") in [
+        (each.key, each.value.string_value) for each in resource.resource.attributes
+    ]
     assert (span.name, int.from_bytes(span.trace_id, "big"), int.from_bytes(span.span_id, "big")) == (
         "source docs", 0xABC, 0xDEF,
     )  # fmt: skip
-    assert (span.start_time_unix_nano, span.end_time_unix_nano, span.parent_span_id) == (1_000_000, 2_000_000, b"")
+    assert (span.start_time_unix_nano, span.end_time_unix_nano, span.parent_span_id) == (
+        1_000_000,
+        2_000_000,
+        b"",
+    )
     assert [(each.key, each.value.int_value) for each in span.attributes] == [("flamestream.records", 3)]
 
 

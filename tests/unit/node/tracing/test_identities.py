@@ -23,7 +23,9 @@ def test_two_workers_sample_the_same_runs_under_the_same_ids(time: Time, every: 
 @pytest.mark.parametrize("step", [1, 4096, 1000 * 4096])
 def test_about_one_of_so_many_is_sampled_however_regular_times_are(step: int) -> None:
     identities = Identities("job", 100)
-    sampled = sum(identities.sampled(Time(1_700_000_000_000_000 * 4096 + number * step)) for number in range(100_000))
+    sampled = sum(
+        identities.sampled(Time(1_700_000_000_000_000 * 4096 + number * step)) for number in range(100_000)
+    )
     assert 800 < sampled < 1_200
 
 
@@ -55,8 +57,9 @@ def test_a_later_version_may_say_more() -> None:
 @pytest.mark.parametrize(
     "header",
     [
-        HEADER[:-2] + "00", HEADER.replace("00-", "ff-", 1), HEADER + "-more", HEADER.upper(), HEADER[:-1], "", "x" * 55,
-        f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01", HEADER + "\n",
+        HEADER[:-2] + "00", HEADER.replace("00-", "ff-", 1), HEADER + "-more", HEADER.upper(), HEADER[:-1], "",
+        "x" * 55, f"00-{'0' * 32}-00f067aa0ba902b7-01",
+        f"00-4bf92f3577b34da6a3ce929d0e0e4736-{'0' * 16}-01", HEADER + "\n",
     ],
 )  # fmt: skip
 def test_what_is_no_context_or_is_not_sampled_is_not_traced(header: str) -> None:

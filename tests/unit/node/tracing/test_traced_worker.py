@@ -80,7 +80,9 @@ def test_a_record_with_a_context_is_in_its_callers_trace_on_every_worker_and_at_
     for offset, letter in enumerate(TEXT):
         cluster.record(offset, letter, traceparent(0xABC0 + offset, 0xDEF) if offset % 3 == 0 else "")
     cluster.run()
-    spans = [span for span in cluster.all_spans() if span.name.split()[0] in ("source", "process", "link", "sink")]
+    spans = [
+        span for span in cluster.all_spans() if span.name.split()[0] in ("source", "process", "link", "sink")
+    ]
     wanted = {0xABC0 + offset for offset in range(0, len(TEXT), 3)}
     assert {span.trace for span in spans} == wanted
     assert {span.trace for span in spans if span.name == "sink out"} == wanted

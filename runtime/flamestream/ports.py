@@ -9,12 +9,13 @@ Every port method returns at once. What takes time happens in the reactor's call
 of the loop.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol, TypeVar, runtime_checkable
 
 from flamestream.core.protocol import actions
 from flamestream.core.protocol.events import Event
 from flamestream.core.protocol.job_record import JobRecord as JobRecord
+from flamestream.model.ids import Offset, Partition
 from flamestream.model.time import Instant, Time, Timestamp
 
 T = TypeVar("T")
@@ -134,6 +135,15 @@ class Troubled(Protocol):
     @property
     def problem(self) -> str:
         """The trouble, for `status`; "" if all is well."""
+        ...
+
+
+@runtime_checkable
+class Grouped(Producer, Protocol):
+    """A producer that tells its server how far epochs have come, for whoever looks at lag."""
+
+    def committed(self, offsets: Mapping[Partition, Offset]) -> None:
+        """Everything below these offsets is in a committed epoch."""
         ...
 
 

@@ -29,7 +29,7 @@ from flamestream.model.ids import Offset, Partition, SinkName, WorkerId
 from flamestream.model.time import FrontId, Instant, Time, Timestamp
 from flamestream.node.busy_meter import BusyMeter
 from flamestream.node.discretion import Discretion
-from flamestream.ports import Asking, Caller, Consumer, Journal, Links, Producer, Reactor, Snapshots
+from flamestream.ports import Asking, Caller, Consumer, Grouped, Journal, Links, Producer, Reactor, Snapshots
 
 HEARTBEAT_SECONDS: Final = 0.1
 _SWITCH_INTERVAL: Final = 0.0005
@@ -110,6 +110,8 @@ class WorkerHost:
         its work."""
         self._took = 0
         """Microseconds of the last turn's step, and of carrying it out."""
+        self._accepted: messages.Accepted | None = None
+        """The newest epoch that this worker has accepted."""
         self.exit: actions.Exit | None = None
         """The reason why the loop has stopped; None while it turns."""
         self._ports: dict[type[Action], Callable[[Any], None]] = {
@@ -165,6 +167,8 @@ class WorkerHost:
 
     def _tell(self, action: actions.ToldCoordinator) -> None:
         message = action.message
+        if type(message) is messages.Accepted:
+            self._accepted = message
         if type(message) is messages.Progress:
             told = "; ".join(filter(None, [message.problem, *self._outside.problems()]))
             action = actions.ToldCoordinator(
@@ -221,6 +225,8 @@ class WorkerHost:
                 log.info("loaded", extra={"attempt": event.fence.attempt, "chains": len(event.chains)})
                 # behind the step that takes it: the restored state is never looked at
                 self._reactor.soon(self._collector.settle)
+            elif isinstance(event, events.FromCoordinator) and isinstance(event.message, messages.Committed):
+                self._tell_groups(event.message)
             elif isinstance(event, events.FromCoordinator) and isinstance(
                 event.message, messages.Recover | messages.Replay
             ):
@@ -230,6 +236,16 @@ class WorkerHost:
                     self._let_go(layout.fronts_of(self._worker.me))
                     if self._outside.asking is not None:
                         self._outside.asking.serve(self._worker.me in layout.workers)
+
+    def _tell_groups(self, committed: messages.Committed) -> None:
+        """Tell producers that want it how far their fronts are in the committed epoch."""
+        accepted = self._accepted
+        if accepted is None or (accepted.fence, accepted.epoch) != (committed.fence, committed.epoch):
+            return
+        for position in accepted.fronts:
+            producer = self._outside.producers.get(position.front)
+            if isinstance(producer, Grouped):
+                producer.committed(position.offsets)
 
     def _let_go(self, mine: Collection[FrontId]) -> None:
         """Close the producers of fronts that another worker has from now on."""

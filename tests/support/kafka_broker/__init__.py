@@ -144,6 +144,21 @@ class Broker(Kafka):
             "".join(f"{name}={value}\n" for name, value in settings.items())
         )
 
+    def tool(self, main: str, *arguments: str) -> str:
+        """What one of Kafka's own command lines prints, asked of this broker. `main`: its class."""
+        folder = by_maven(
+            CACHE / "kafka-tools-4.3.1", "Kafka's tools", "", "-f", str(HERE / "tools.xml"),
+            "dependency:copy-dependencies", "-DincludeScope=runtime",
+        )  # fmt: skip
+        log = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
+        command = [str(find_java().launcher), *QUICK, "-Xmx128m", log, "-cp", f"{folder}/*", f"org.apache.kafka.tools.{main}"]
+        done = subprocess.run(
+            [*command, "--bootstrap-server", self.address, *arguments],
+            capture_output=True, text=True, timeout=120, check=False,
+        )  # fmt: skip
+        assert not done.returncode, done.stderr
+        return done.stdout
+
     def _java(self, *command: str) -> list[str]:
         paths = ":".join(sorted(str(jar) for jar in jars().glob("*.jar")))
         options = [

@@ -168,6 +168,9 @@ SOURCES = [
         ("isolation", "read_uncommitted", "source"),
         ("readers", 2, "traits"),
         ("discoverSeconds", 20.0, "looks_again"),
+        ("group", "g", "source"),
+        ("group", "", "`group` is the name of a consumer group"),
+        ("group", "g", "two names of one group", {"settings": {"group.id": "h"}}),
     ),
     *rows(
         "postgres", {**POSTGRES, "key": "id"},

@@ -51,6 +51,9 @@ class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unkno
     """Whether records of open and aborted transactions are read."""
     readers: int = 1
     """Fronts that share the partitions, so that several workers read."""
+    group: str | None = None
+    """A consumer group whose offsets follow the committed epochs, for tools that show lag. The job itself never
+    reads them."""
     discover_seconds: float = msgspec.field(default=5.0, name="discoverSeconds")
     """Seconds between two looks for new partitions."""
 
@@ -59,6 +62,10 @@ class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unkno
         self.start_offset()
         if not 1 <= self.readers <= 64:
             raise ValueError("`readers` is from 1 to 64, and no more than the topic has partitions")
+        if self.group == "":
+            raise ValueError("`group` is the name of a consumer group, or left out")
+        if self.group is not None and "group.id" in self.settings:
+            raise ValueError("`group` and `settings: {group.id: ...}` are two names of one group: remove one")
         if not self.discover_seconds > 0:
             raise ValueError("`discoverSeconds` must be above 0")
         if self.key != "text" and self.record != "full":
@@ -98,10 +105,12 @@ class KafkaSourceSpec(KafkaAccess, kit.SourceSettings, frozen=True, forbid_unkno
         )
 
     def producer(self, context: kit.SourceContext) -> Producer:
+        from flamestream.connectors.kafka.group import GroupProducer
         from flamestream.connectors.kafka.source import KafkaReader
 
         reader = KafkaReader(self, context.share, context.name, context.job, traced=context.traced)
-        return ServerProducer(reader, context.front, context.post, context.reactor)
+        made = GroupProducer if self.group is not None else ServerProducer
+        return made(reader, context.front, context.post, context.reactor)
 
     def gives(self) -> kit.Gives:
         if self.record == "full":

@@ -8,9 +8,9 @@ far ahead, moves no time of ours.
 A record that is not of its format becomes an error value at its place, and the job's `onError` decides.
 Records are polled by a thread of the front's own, because waiting for the next one is all it does.
 
-Keeps: every record that the isolation level shows is given once, in the order of its partition. Does not: use
-consumer groups (positions are in the journal and in the job's snapshots), or decide where a partition begins
-(kafka/source_topic.py).
+Keeps: every record that the isolation level shows is given once, in the order of its partition. Does not:
+begin where a consumer group says (positions are in the journal and in the job's snapshots), or decide where a
+partition begins (kafka/source_topic.py).
 """
 
 import time
@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.connectors.kafka.connector import KafkaSourceSpec
 from flamestream.connectors.kafka.formats import decoder_of
+from flamestream.connectors.kafka.group import Group
 from flamestream.connectors.kafka.replay import KafkaReplay
 from flamestream.connectors.kafka.source_topic import KafkaTopic
 from flamestream.connectors.kit.contexts import context_in
@@ -68,6 +69,7 @@ class KafkaReader:
         )
         self._replay = KafkaReplay(self._clients, spec.topic, spec.isolation, self._where)
         self._payload = _Payloads(spec, source)
+        self._group = Group(spec.group)
         self._consumer: Consumer | None = None
         self._next: dict[int, int] = {}
         """The offset behind what was given, of each partition that is assigned."""
@@ -78,14 +80,15 @@ class KafkaReader:
 
     @property
     def problem(self) -> str:
-        return self._clients.problem
+        return self._clients.problem or self._group.problem
 
     def seek(self, offsets: Mapping[Partition, Offset]) -> None:
         """Assign the partitions. Raises Corrupt if the next record of one is gone, BrokersAway to be called
         again."""
         self._replay.close()
         self.close()
-        self._consumer = self._clients.consumer(GATHERED, **{"isolation.level": self._spec.isolation})
+        own = {"isolation.level": self._spec.isolation, **self._group.settings()}
+        self._consumer = self._clients.consumer(GATHERED, **own)
         self._next, self._decided = self._topic.beginnings(self._consumer, offsets)
         self._clients.works()
         self._assign(self._next)
@@ -124,6 +127,11 @@ class KafkaReader:
     def contexts(self) -> Mapping[int, str] | None:
         """The contexts of the run that was read again last."""
         return self._read_contexts
+
+    def commit(self, offsets: Mapping[Partition, Offset]) -> None:
+        """Tell the group how far epochs have come, and wait for nobody."""
+        if self._consumer is not None:
+            self._group.commit(self._consumer, self._topic.places(offsets))
 
     def close(self) -> None:
         """Let go of the brokers; `seek` begins anew."""

@@ -27,7 +27,7 @@ from flamestream.net.kafka.failures import failure_of
 from flamestream.net.kafka.identity import ANSWER_SECONDS, Described, TopicIdentity
 
 if TYPE_CHECKING:  # the package is an extra: jobs without Kafka run without it
-    from confluent_kafka import Consumer
+    from confluent_kafka import Consumer, TopicPartition
 
 _MARK: Final = "topic-id "
 EARLIEST: Final = -2
@@ -54,6 +54,16 @@ class KafkaTopic:
     def number(self, partition: Partition) -> int:
         """The number of a partition that `partition` has named."""
         return int(partition.rpartition("/")[2])
+
+    def places(self, offsets: Mapping[Partition, Offset]) -> "list[TopicPartition]":
+        """The offsets as the client has them, without our notes."""
+        from confluent_kafka import TopicPartition  # an extra
+
+        return [
+            TopicPartition(self.name, self.number(partition), offset)
+            for partition, offset in offsets.items()
+            if not _id_in(partition)
+        ]
 
     # --- at a start -----------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import yaml
 
@@ -22,6 +23,7 @@ from support.operator.prometheus import Prometheus, prometheus
 from support.operator.real_cluster import the_api
 from support.ports import free_port
 
+SCALING = Path(__file__).parents[3] / "examples" / "cluster" / "scaling"
 EMPTY = re.compile(
     "flamestream_job_(late_items_total|waiting_requests|skipped_records|event_time_lag_seconds|audit_clean)"
 )
@@ -45,6 +47,20 @@ def shown(dashboard: str, job: str) -> Iterator[str]:
     asked = [target["expr"] for panel in found["panels"] for target in panel["targets"]]
     for expr in (*asked, *(mark["expr"] for mark in found["annotations"]["list"])):
         yield expr.replace("$__rate_interval", "1m").replace("$__interval", "1m").replace("$job", job)
+
+
+def scaling(job: str) -> Iterator[str]:
+    """The queries of the examples by which others decide how many workers there are, for this job."""
+    keda = yaml.safe_load((SCALING / "keda.yaml").read_text())
+    (asked,) = [each["metadata"]["query"] for each in keda["spec"]["triggers"] if each["type"] == "prometheus"]
+    yield asked.replace("default.inverted-index", job)
+    hpa = yaml.safe_load((SCALING / "hpa.yaml").read_text())
+    (metric,) = [each["external"]["metric"] for each in hpa["spec"]["metrics"]]
+    matchers = ", ".join(f'{label}="{job}"' for label in metric["selector"]["matchLabels"])
+    rules = yaml.safe_load((SCALING / "prometheus-adapter.yaml").read_text())["rules"]["external"]
+    (rule,) = [rule for rule in rules if rule["name"]["as"] == metric["name"]]
+    yield rule["seriesQuery"]
+    yield rule["metricsQuery"].replace("<<.LabelMatchers>>", matchers)
 
 
 def test_every_query_has_an_answer(places: Places) -> None:
@@ -78,6 +94,8 @@ def test_every_query_has_an_answer(places: Places) -> None:
                 assert server.samples(query) == []
             else:
                 answered(server, query, job)
+        for query in scaling(job):
+            answered(server, query, job)
         for group in yaml.safe_load(files["alerts.yaml"])["groups"]:
             for rule in group["rules"]:
                 server.samples(rule["expr"])

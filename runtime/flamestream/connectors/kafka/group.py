@@ -47,7 +47,7 @@ class Group:
 
 
 def _raise(result: Exception | None) -> None:
-    """What fails for a reason of the brokers' is the group's problem; anything else is a bug."""
+    """Raises the result, if it is a bug: what the brokers refuse is the group's problem alone."""
     if result is not None:
         raise result
 

@@ -52,7 +52,9 @@ def shown(dashboard: str, job: str) -> Iterator[str]:
 def scaling(job: str) -> Iterator[str]:
     """The queries of the examples by which others decide how many workers there are, for this job."""
     keda = yaml.safe_load((SCALING / "keda.yaml").read_text())
-    (asked,) = [each["metadata"]["query"] for each in keda["spec"]["triggers"] if each["type"] == "prometheus"]
+    (asked,) = [
+        each["metadata"]["query"] for each in keda["spec"]["triggers"] if each["type"] == "prometheus"
+    ]
     yield asked.replace("default.inverted-index", job)
     hpa = yaml.safe_load((SCALING / "hpa.yaml").read_text())
     (metric,) = [each["external"]["metric"] for each in hpa["spec"]["metrics"]]

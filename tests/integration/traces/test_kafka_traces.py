@@ -113,16 +113,16 @@ def test_a_killed_worker_leaves_no_orphan(
     documents = texts(DOCUMENTS)
     with explained(job):
         job.start("--drain")
-        attempt = job.running().attempt
+        first = job.running()
         for number in range(DOCUMENTS // 2):
             job.write(number, documents[number])
         eventually(lambda: len(job.results()) > 100, "some are through")
-        victim = job.run_folder.worker("w1") or job.run_folder.worker("w0")
+        victim = job.run_folder.worker(first.workers[1].worker)
         assert victim is not None
         os.kill(victim.pid, signal.SIGKILL)
         for number in range(DOCUMENTS // 2, DOCUMENTS):
             job.write(number, documents[number])
-        job.running(attempt + 1)
+        job.running(first.attempt + 1)
         eventually(
             lambda: {document for document, _ in job.results()} == set(range(DOCUMENTS)), "all are through"
         )

@@ -151,7 +151,15 @@ class Broker(Kafka):
             "dependency:copy-dependencies", "-DincludeScope=runtime",
         )  # fmt: skip
         log = f"-Dlog4j2.configurationFile={HERE / 'log4j2.yaml'}"
-        command = [str(find_java().launcher), *QUICK, "-Xmx128m", log, "-cp", f"{folder}/*", f"org.apache.kafka.tools.{main}"]
+        command = [
+            str(find_java().launcher),
+            *QUICK,
+            "-Xmx128m",
+            log,
+            "-cp",
+            f"{folder}/*",
+            f"org.apache.kafka.tools.{main}",
+        ]
         done = subprocess.run(
             [*command, "--bootstrap-server", self.address, *arguments],
             capture_output=True, text=True, timeout=120, check=False,

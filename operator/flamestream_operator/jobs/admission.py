@@ -104,9 +104,14 @@ def _of_volume(volume: dict[str, object], allowed: Allowed) -> Iterator[str]:
 
 def _of_settings(spec: Spec) -> Iterator[str]:
     """Settings that would change pods behind the manifest's fields."""
-    for name in spec.pods.annotations:
-        if name.startswith(_UNCONFINED):
-            yield f"spec.pods.annotations: {name} would change how the pods are confined: remove it"
+    pods = spec.pods
+    for place, annotations in (
+        ("annotations", pods.annotations), ("driver.annotations", pods.driver.annotations),
+        ("workers.annotations", pods.workers.annotations),
+    ):  # fmt: skip
+        for name in annotations:
+            if name.startswith(_UNCONFINED):
+                yield f"spec.pods.{place}: {name} would change how the pods are confined: remove it"
     for name in spec.spark.conf:
         if name.startswith(_SPARK_PODS) and name not in _SPARK_PACE:
             yield (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.job.manifest import Spec
-from flamestream.job.manifest_cluster import Resources
+from flamestream.job.manifest_cluster import Marks, Resources
 from flamestream.job.object_names import with_copies
 from flamestream_operator.objects import names
 from flamestream_operator.objects.meta import (
@@ -134,7 +134,12 @@ def build_driver_pod(launch: Launch) -> Object:
         "automountServiceAccountToken": True,
         "terminationGracePeriodSeconds": SUCCEED + 5,
     }
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _with_users(launch, meta, launch.spec.pods.driver),
+        "spec": spec,
+    }
 
 
 def build_executor_template(launch: Launch) -> Object:
@@ -166,7 +171,12 @@ def build_executor_template(launch: Launch) -> Object:
     if not launch.spec.batches:
         # or a drain takes the last that works
         spec["readinessGates"] = [{"conditionType": CONNECTED}]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": _with_users(launch, meta), "spec": spec}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": _with_users(launch, meta, launch.spec.pods.workers),
+        "spec": spec,
+    }
 
 
 def build_trial_pod(launch: Launch) -> Object:
@@ -367,13 +377,14 @@ def _resources(resources: Resources) -> Object:
     }
 
 
-def _with_users(launch: Launch, meta: Object) -> Object:
-    """The user's labels and annotations; ours win."""
+def _with_users(launch: Launch, meta: Object, role: Marks) -> Object:
+    """The user's labels and annotations, those of the role before those of all pods; ours win."""
     pods = launch.spec.pods
+    annotations = {**pods.annotations, **role.annotations}
     return {
         **meta,
-        "labels": {**pods.labels, **meta["labels"]},
-        **({"annotations": dict(pods.annotations)} if pods.annotations else {}),
+        "labels": {**pods.labels, **role.labels, **meta["labels"]},
+        **({"annotations": annotations} if annotations else {}),
     }
 
 

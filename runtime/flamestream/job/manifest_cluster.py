@@ -39,6 +39,15 @@ class Driver(Part, frozen=True):
     """Its container's requests and limits."""
 
 
+class Marks(Part, frozen=True):
+    """Labels and annotations of one kind of pods, beside those of all."""
+
+    labels: Annotated[dict[str, str], Meta(max_length=32)] = field(default_factory=dict)
+    """Labels, like the name of a pod group."""
+    annotations: Annotated[dict[str, str], Meta(max_length=32)] = field(default_factory=dict)
+    """Annotations, like the name of a task group."""
+
+
 class PodSettings(Part, frozen=True):
     """Settings of all pods of the job, drivers and workers alike."""
 
@@ -46,6 +55,11 @@ class PodSettings(Part, frozen=True):
     """Labels of the pods, beside FlameStream's own."""
     annotations: Annotated[dict[str, str], Meta(max_length=32)] = field(default_factory=dict)
     """Annotations of the pods."""
+    driver: Marks = field(default_factory=Marks)
+    """Labels and annotations of drivers' pods alone."""
+    workers: Marks = field(default_factory=Marks)
+    """Labels and annotations of workers' pods alone: a scheduler that starts them together finds their group by
+    them."""
     node_selector: Annotated[dict[str, str], Meta(max_length=32)] = field(default_factory=dict)
     """Labels that a node must have."""
     tolerations: Annotated[list[Free], Meta(max_length=32)] = field(default_factory=list)

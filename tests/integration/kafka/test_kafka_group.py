@@ -74,8 +74,8 @@ def test_a_job_never_reads_what_the_group_says(jobs: ExitStack, tmp_path: Path, 
     jobs.callback(job.close)
     job.write(0)
     ends = [TopicPartition(job.docs, number, EACH) for number in range(PARTITIONS)]
-    asked = broker.admin().alter_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, ends)])
-    for future in asked.values():
+    admin = broker.admin()  # kept until the answer: its end ends what it was asked
+    for future in admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP, ends)]).values():
         future.result(30)
     with explained(job):
         job.start("--drain")

@@ -132,7 +132,6 @@ ROWS: dict[str, tuple[str, str]] = {
     "postgres.md: CREATE TABLE documents (id bigint GENERATED ALWAYS AS IDENTI": (SHOWN, "a server's: test_postgres_run.py"),
     "postgres.md: # job.yaml; the application is benchmarks/jobs/workload.py: ": (JOB, "workload.py"),
     "postgres.md: flamestream run job.yaml psql -c \"SELECT * FROM postings WHE": (LINES, "needs a server"),
-    "traces.md: pip install 'flamestream[otel]' # the cluster's image has it": (LINES, "needs a package index"),
     'traces.md: tracing: {endpoint: "http://collector:4318", sample: 1/1000}': (PART, ""),
     'traces.md: tracing: {endpoint: "http://collector:4318"} sinks: index: {': (PART, ""),
     "gitops.md: kubectl wait --for=condition=Ready fsj/orders --timeout=300s": (LINES, "needs a cluster"),

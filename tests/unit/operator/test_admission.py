@@ -112,6 +112,16 @@ NEVER: list[tuple[dict[str, Any], str]] = [
         {"pods": {"annotations": {"container.apparmor.security.beta.kubernetes.io/executor": "unconfined"}}},
         "spec.pods.annotations",
     ),
+    (
+        {
+            "pods": {
+                "workers": {
+                    "annotations": {"container.apparmor.security.beta.kubernetes.io/executor": "unconfined"}
+                }
+            }
+        },
+        "spec.pods.workers.annotations",
+    ),
 ]
 
 

@@ -1,5 +1,5 @@
-"""README's job gets another function by `kubectl apply` while a client reads its output: how long that one sees nothing,
-and that an audit names the cut.
+"""README's job gets another function by `kubectl apply` while a client reads its output: how long that one sees
+nothing, and that an audit names the cut.
 
 Ten upgrades of a job under load, two of which fail their watch, with a kill in each: nothing is lost or
 doubled, every result is of the code whose it is, and how long the output stands still. Some ten minutes; not

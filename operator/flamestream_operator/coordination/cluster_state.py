@@ -15,6 +15,7 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.errors import ClusterStateUnavailable
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_access import ZooKeeperAccess
+from flamestream.store.zookeeper_leave import ZooKeeperLeave
 from flamestream.store.zookeeper_rights import Rights
 from flamestream_operator.objects.logins import login_of
 
@@ -44,6 +45,10 @@ class SharedClusterState:
     def records(self, job: str) -> "LazyRecords":
         """The record of a job."""
         return LazyRecords(self, job)
+
+    def leave(self, job: str) -> ZooKeeperLeave:
+        """The leave of a job for one of another cluster. Raises ClusterStateUnavailable."""
+        return ZooKeeperLeave(self.connected()[0], job)
 
     def delete(self, job: str, *, record: bool = True) -> None:
         """Everything that is kept there of a job, or all but its record. Absent is fine."""

@@ -29,6 +29,7 @@ from flamestream.net.control_link import ControlListener
 from flamestream.ports import Background, ObjectStore
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import Keys
+from flamestream.store.zookeeper_leave import Leave
 from flamestream_operator.coordination import savepoints
 from flamestream_operator.coordination.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.coordination.contained import Contained
@@ -130,6 +131,19 @@ class Coordinators:
     def record(self, job: str) -> "Future[JobRecord | None]":
         """The record of any job, started here or not."""
         return self._ask(self._for_records, lambda: self._record(job))
+
+    def leave(self, job: str) -> "Future[Leave | None]":
+        """The leave that a job of another cluster has given; None: none."""
+        return self._ask(self._for_records, lambda: self._state.leave(job).read())
+
+    def give_leave(self, job: str, leave: Leave | None) -> "Future[str]":
+        """Give the leave of a job that runs here to one of another cluster, or take it away; the name of the one that
+        asks for it now, "": none."""
+        return self._ask(self._for_records, lambda: self._state.leave(job).give(leave))
+
+    def ask(self, job: str, to: str) -> "Future[None]":
+        """Ask a job of another cluster to end where the one called `to` goes on; "": ask no more."""
+        return self._ask(self._for_records, lambda: self._state.leave(job).ask(to))
 
     def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Savepoint]":
         """A copy of the newest committed snapshot, taken while the job runs or is suspended."""

@@ -12,6 +12,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from flamestream.store.zookeeper_leave import Leave
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.objects.meta import Object
@@ -56,6 +57,21 @@ class ReadApplication(Action, frozen=True):
     """The application's ConfigMap, to be copied and told apart."""
 
     name: str
+
+
+class ReadLeave(Action, frozen=True):
+    """The leave that a job of another cluster has given, beside its record."""
+
+    job: str
+    """Its identity."""
+
+
+class GiveLeave(Action, frozen=True):
+    """Say beside the job's record which job of another cluster may take it over, and end it there once that asks."""
+
+    job: str
+    """The job's identity."""
+    leave: Leave | None
 
 
 class LookFor(Action, frozen=True):
@@ -200,6 +216,8 @@ class Begin(Action, frozen=True):
     """Name of the FlameStreamSnapshot to restore."""
     other: str = ""
     """NAMESPACE.NAME of the job to be taken over."""
+    elsewhere: bool = False
+    """It is in another cluster."""
     begins_anew: bool = False
     """The job that is forgotten goes on: its attempts are kept, as its sinks refuse older ones."""
 

@@ -291,7 +291,8 @@ def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) 
         return Statement(True, "SecretMissing", observed.secrets_problem)
     plan = desired.plan if status.run.stage == "TakingOver" else None
     if plan is not None and (missing := missing_leave(observed, plan)):
-        return Statement(True, "TakeOverWaits", missing)
+        # a field of its own spec, or somebody else: the reason tells the two apart, so it is written at once
+        return Statement(True, "TakeOverDiffers" if missing.startswith("spec.") else "TakeOverWaits", missing)
     operation = observed.operations.get(f"{status.run.stage.lower()}/{status.run.number}")
     if operation is not None and operation.problem:
         return Statement(True, f"{status.run.stage}Delayed", f"{operation.problem}; it is tried again")

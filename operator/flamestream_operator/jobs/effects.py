@@ -24,7 +24,13 @@ from flamestream_operator.api.job_status import DriverStatus, JobResourceStatus
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.changes.preflight import may_restore, trial_of
-from flamestream_operator.jobs.changes.take_over import have_pods, may_ask, other_of
+from flamestream_operator.jobs.changes.take_over import (
+    have_pods,
+    identity_of_other,
+    leave_of,
+    may_ask,
+    other_of,
+)
 from flamestream_operator.jobs.changes.upgrade import desired_for, known_as, running_of
 from flamestream_operator.jobs.conditions import is_taking_over
 from flamestream_operator.jobs.launching import files_of, launch_of
@@ -99,6 +105,9 @@ def _coordination(observed: Observed, status: JobResourceStatus, desired: Desire
         job = settings_of(observed, running, status.run.digest)
         yield do.Coordinate(replaced(job, before=_before_of(observed, status, desired)), status.run.number)
         yield do.Upgrade(_next_of(observed, status, desired))
+        leave = leave_of(observed, running.spec)
+        if stage == "Running" and (leave is not None or observed.given is not None):
+            yield do.GiveLeave(observed.identity, leave)
     if stage == "Draining" and observed.coordinated is not None and not observed.coordinated.status.outcome:
         # a run that could not begin has nothing to drain
         yield do.Suspend() if status.run.cause != "Rollback" else do.End()
@@ -154,6 +163,9 @@ def _operations(observed: Observed, status: JobResourceStatus, desired: Desired)
             settings_of(observed, desired.plan),
             snapshot=restore.snapshot,
         )
+    taken = desired.plan.spec.take_over if desired.plan is not None else None
+    if run.stage == "TakingOver" and taken is not None and observed.other is None:
+        yield do.ReadLeave(identity_of_other(observed, taken))
     if (
         run.stage == "TakingOver"
         and desired.plan is not None
@@ -163,7 +175,9 @@ def _operations(observed: Observed, status: JobResourceStatus, desired: Desired)
         and may_ask(observed, desired.plan)
     ):
         other, settings = other_of(observed.job), settings_of(observed, desired.plan)
-        yield do.Begin(f"takingover/{run.number}", "take over", settings, other=".".join(other or ()))
+        elsewhere = observed.other is None
+        name = ".".join(other or ())
+        yield do.Begin(f"takingover/{run.number}", "take over", settings, other=name, elsewhere=elsewhere)
     # As in a deletion: nothing is removed under a worker that may still write (!).
     if run.stage == "Forgetting" and desired.plan is not None and observed.token and not observed.could_write:
         yield do.Begin(

@@ -1,4 +1,5 @@
-"""The inputs of a job's start: its run's token, the keys of its store, its application.
+"""The inputs of a job's start: its run's token, the keys of its store, its application, the leave of a job of
+another cluster.
 
 Keeps: what is not there is told with its field and looked for again, not before a while. Does not: write
 anything but a run's token.
@@ -6,9 +7,11 @@ anything but a run's token.
 
 import asyncio
 import base64
+import logging
 import secrets
 from typing import Final
 
+from flamestream.model.errors import FlameStreamError
 from flamestream_operator.jobs import actions as do
 from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.jobs.handlers import Handler, Tools
@@ -21,15 +24,19 @@ from flamestream_operator.objects.small import digest_of_application
 READ_AGAIN: Final = 10.0
 """Seconds."""
 
+log = logging.getLogger(__name__)
+
 
 class JobInputs:
     """Handlers by action."""
 
     def __init__(self, tools: Tools) -> None:
         self._api, self._again, self._instant = tools.api, tools.again, tools.instant
+        self._hosting = tools.hosting
         self.handlers: Final[dict[type[object], Handler]] = {
             do.ReadSecrets: self._read_secrets,
             do.ReadApplication: self._read_application,
+            do.ReadLeave: self._read_leave,
         }
 
     async def keys(self, namespace: str, name: str) -> tuple[str, str]:
@@ -116,6 +123,19 @@ class JobInputs:
         else:
             memory.app, memory.app_digest, memory.app_problem = found, digest_of_application(found), ""
         return True
+
+    async def _read_leave(self, key: Key, memory: Memory, job: Object, action: do.ReadLeave) -> bool:
+        if self._instant() < memory.read_again.get("leave", 0):
+            return False
+        self._later(key, memory, "leave")
+        before = memory.leave
+        try:
+            memory.leave = await asyncio.wrap_future(self._hosting.leave(action.job))
+        except (
+            FlameStreamError
+        ) as problem:  # it stays as it was read last: who asks is judged by the other's spec
+            log.warning("a leave cannot be read", extra={"job": action.job, "reason": str(problem)})
+        return memory.leave != before
 
     def _later(self, key: Key, memory: Memory, what: str) -> None:
         """Look again for `what` was missing, and not before a while."""

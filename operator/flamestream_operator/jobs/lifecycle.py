@@ -27,7 +27,7 @@ from flamestream_operator.api.job_status import (
     SuspensionStatus,
 )
 from flamestream_operator.jobs.changes.preflight import taken_snapshot, with_trial
-from flamestream_operator.jobs.changes.take_over import missing_leave
+from flamestream_operator.jobs.changes.take_over import identity_of_other, missing_leave
 from flamestream_operator.jobs.changes.upgrade import (
     kept,
     needs_a_stop,
@@ -41,7 +41,6 @@ from flamestream_operator.jobs.drivers import ending_that_is_final
 from flamestream_operator.jobs.failures import gives_up, left_alone, with_failure
 from flamestream_operator.jobs.observed import Observed
 from flamestream_operator.jobs.spec import Desired, Plan
-from flamestream_operator.objects.meta import identity
 
 DRAIN_WITHIN = 90.0
 """Seconds; the coordinator's own limit is shorter, so this is for one that says nothing."""
@@ -331,9 +330,9 @@ def _taking_over(observed: Observed, status: JobResourceStatus, plan: Plan) -> J
     if operation is not None and operation.done and not operation.problem:
         return replace(_starting(observed, status, status.run), drivers=status.drivers)
     if not status.identity:
-        if missing_leave(observed, plan) or observed.other is None:
+        if missing_leave(observed, plan) or plan.spec.take_over is None:
             return status  # the status names what is missing (jobs/conditions.py)
-        return replace(status, identity=identity(observed.other))
+        return replace(status, identity=identity_of_other(observed, plan.spec.take_over))
     status = with_trial(observed, status, plan)
     failed = status.preflight is not None and status.preflight.state == "Failed"
     if failed or (operation is not None and operation.final):

@@ -5,6 +5,7 @@ Does not: outlive the process.
 
 from dataclasses import dataclass, field
 
+from flamestream.store.zookeeper_leave import Leave
 from flamestream_operator.coordination.hosting import JobToCoordinate
 from flamestream_operator.jobs.actions import Reach
 from flamestream_operator.jobs.observed import Operation, Refusal
@@ -33,6 +34,12 @@ class Memory:
     app_problem: str = ""
     read_again: dict[str, float] = field(default_factory=dict)
     """When what was not there may be looked for again."""
+    leave: Leave | None = None
+    """The leave of the job of another cluster that it is to go on with."""
+    given: Leave | None = None
+    """Its own leave, as it was given last."""
+    asked: bool = False
+    """Whether a job of another cluster has asked it to end."""
     absent: set[str] = field(default_factory=set)
     refusals: dict[str, Refusal] = field(default_factory=dict)
     operations: dict[str, Operation] = field(default_factory=dict)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from flamestream.job.status import JobStatus
 from flamestream.model.decoding import DecodeError, from_json
+from flamestream.store.zookeeper_leave import Leave
 from flamestream_operator.coordination.hosting import ConnectedWorker
 from flamestream_operator.jobs.spec import Specs
 from flamestream_operator.objects.meta import ANSWERS, CONNECTED, LAUNCH, ROLE, Object, identity
@@ -85,6 +86,10 @@ class Observed:
     """The FlameStreamSnapshot that spec.restoreFrom names."""
     other: Object | None = None
     """The FlameStreamJob that spec.takeOver names."""
+    leave: Leave | None = None
+    """The leave of the job that spec.takeOver names, where that is in another cluster."""
+    given: Leave | None = None
+    """The leave that this job has given, as far as this process knows."""
     snapshots: Sequence[Object] = ()
     """All FlameStreamSnapshots of this job."""
     refusals: Mapping[str, Refusal] = field(default_factory=dict)

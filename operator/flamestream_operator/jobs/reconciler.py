@@ -145,7 +145,7 @@ class JobReconciler:
             token=memory.token if memory.token_run == run else "", secrets_problem=memory.secrets_problem,
             app_digest=memory.app_digest, app_problem=memory.app_problem,
             snapshot=self._cluster.snapshots.get((key[0], str(restore.get("snapshot", "")))),
-            other=self._cluster.jobs.get(other_of(job) or ("", "")),
+            other=self._cluster.jobs.get(other_of(job) or ("", "")), leave=memory.leave, given=memory.given,
             snapshots=tuple(thing for thing in self._cluster.snapshots if _is_of(thing, key)),
             refusals=dict(memory.refusals), operations=dict(memory.operations), away=dict(memory.away),
             retired=frozenset(memory.retired), specs=memory.specs, last_write=memory.last_write,

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -26,7 +27,7 @@ from flamestream.job import py_files
 from flamestream.job.located import Document
 from flamestream.job.manifest import Job, Spec, job_of
 from flamestream.job.manifest_rules import UNJOURNALLED, ZOOKEEPER
-from flamestream.job.settings import as_written, changed
+from flamestream.job.settings import as_written, changed, fields_of
 from flamestream.model.errors import FlameStreamError, ManifestError
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.jobs.admission import admit
@@ -170,6 +171,19 @@ def unlike(runs: Spec, wanted: Spec) -> str:
     # all that was read of a source that goes must be in the state
     gone = (f"spec.sources.{name}" for name in runs.sources if name not in wanted.sources)
     return changed(as_written(runs), as_written(wanted)) or next(gone, "")
+
+
+def kept_by(spec: Spec) -> dict[str, str]:
+    """Fingerprints of the fields that a stream which runs on cannot change."""
+    return {field: _fingerprint(value) for field, value in fields_of(as_written(spec)).items()}
+
+
+def unlike_kept(kept: Mapping[str, str], wanted: Spec) -> str:
+    """As `unlike`, of a spec of which fingerprints alone are known."""
+    its = kept_by(wanted)
+    gone = (field for field in kept if field.startswith("spec.sources.") and field not in its)
+    other = (field for field, value in its.items() if field in kept and kept[field] != value)
+    return next(chain(other, gone), "")
 
 
 def _of_calls(spec: Spec, site: Site) -> Object:

@@ -7,6 +7,7 @@ again. Does not: coordinate (coordination/hosting.py).
 
 import asyncio
 import logging
+from concurrent.futures import Future
 from typing import Final
 
 from msgspec.structs import replace
@@ -21,7 +22,7 @@ from flamestream_operator.jobs.observed import Operation
 from flamestream_operator.jobs.savepoints import restorable, savepoint_in
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
-from flamestream_operator.objects.meta import Object
+from flamestream_operator.objects.meta import Object, part
 
 HANDED_OVER_WITHIN: Final = 60.0
 LOOK: Final = 0.1
@@ -45,6 +46,7 @@ class JobStreams:
         self._tasks: set[asyncio.Task[None]] = set()
         self.handlers: Final[dict[type[object], Handler]] = {
             do.Coordinate: self._coordinate, do.Upgrade: self._upgrade, do.Suspend: self._suspend, do.End: self._end,
+            do.GiveLeave: self._give_leave,
             do.Abandon: self._abandon, do.Retire: self._retire, do.Gone: self._gone, do.Begin: self._begin,
         }  # fmt: skip
 
@@ -56,7 +58,33 @@ class JobStreams:
         self._hosting.start(settings)
         memory.hosted, memory.hosted_run, memory.hosted_since = settings, action.run, self._instant()
         memory.upgrading = None  # a coordinator that begins knows of none
+        if not part(job, "spec", "handOver"):
+            # one that a leader before has given, and has not lived to take away
+            self._in_background(self._hosting.give_leave(settings.identity, None))
         return True
+
+    def _in_background(self, answer: "Future[str]") -> None:
+        def settled(answer: "Future[str]") -> None:
+            if problem := answer.exception():
+                log.warning("a leave cannot be taken away", extra={"reason": str(problem)})
+
+        answer.add_done_callback(settled)
+
+    async def _give_leave(self, key: Key, memory: Memory, job: Object, action: do.GiveLeave) -> None:
+        me, leave = ".".join(key), action.leave
+        try:
+            asker = await asyncio.wrap_future(self._hosting.give_leave(action.job, leave))
+        except FlameStreamError as problem:
+            log.warning("a leave cannot be given", extra={"job": me, "reason": str(problem)})
+            return
+        memory.given = leave
+        # (!) By the spec of now: who asks has read a leave that may have been taken away since.
+        if leave is not None and asker == leave.to:
+            self._hosting.hand_over(me, asker)
+            memory.asked = True
+        elif memory.asked:
+            self._hosting.hand_over(me, "")
+            memory.asked = False
 
     async def _upgrade(self, key: Key, memory: Memory, job: Object, action: do.Upgrade) -> None:
         if action.job != memory.upgrading:
@@ -103,7 +131,7 @@ class JobStreams:
             if action.what == "forget":
                 await asyncio.wrap_future(self._hosting.forget(settings, begins_anew=action.begins_anew))
             elif action.what == "take over":
-                await self._take_over(action.other, settings)
+                await self._take_over(action.other, settings, elsewhere=action.elsewhere)
             else:
                 await self._restore(key, action, settings)
             memory.operations[action.key] = Operation(done=True)
@@ -129,18 +157,25 @@ class JobStreams:
             self._hosting.restore(settings, savepoint_in(restorable(snapshot, action.snapshot)))
         )
 
-    async def _take_over(self, other: str, settings: JobToCoordinate) -> None:
-        """Have the other job end, until its record says who holds it."""
+    async def _take_over(self, other: str, settings: JobToCoordinate, *, elsewhere: bool) -> None:
+        """Have the other job end, until its record says who holds it. `elsewhere`: by the operator of its cluster."""
         to, until = settings.settings.takes_over_as, self._instant() + HANDED_OVER_WITHIN
+
+        async def ask(to: str) -> None:
+            if elsewhere:
+                await asyncio.wrap_future(self._hosting.ask(settings.identity, to))
+            else:
+                self._hosting.hand_over(other, to)
+
         try:
             while self._instant() < until:
                 record = await asyncio.wrap_future(self._hosting.record(settings.identity))
                 if record is not None and record.holder == to:
                     return
-                self._hosting.hand_over(other, to)
+                await ask(to)
                 await asyncio.sleep(LOOK)
         finally:
-            self._hosting.hand_over(other, "")  # of one that has ended nobody hears this
+            await ask("")  # of one that has ended nobody hears this
         raise Retryable(f"job {other} was not handed over within {HANDED_OVER_WITHIN:g} s, and runs on")
 
 

@@ -158,11 +158,16 @@ def as_written(spec: Spec) -> Fixed:
 
 def changed(runs: Fixed, wanted: Fixed) -> str:
     """The first field of the manifest that is another than that of the stream that runs; "" if there is none."""
-    pairs = [
-        ("guarantee", runs.guarantee, wanted.guarantee), ("workers.slots", runs.slots, wanted.slots),
-        ("checkpoint.store", runs.store, wanted.store), ("journal", runs.journal, wanted.journal),
-        ("onError", runs.on_error, wanted.on_error),
-    ]  # fmt: skip
-    for kind, old, new in (("sources", runs.sources, wanted.sources), ("sinks", runs.sinks, wanted.sinks)):
-        pairs += [(f"{kind}.{name}", old[name], its) for name, its in new.items() if name in old]
-    return next((f"spec.{field}" for field, one, other in pairs if one != other), "")
+    old, new = fields_of(runs), fields_of(wanted)
+    return next((field for field, value in new.items() if field in old and old[field] != value), "")
+
+
+def fields_of(fixed: Fixed) -> dict[str, object]:
+    """The values, by the fields of the manifest."""
+    named = {
+        "guarantee": fixed.guarantee, "workers.slots": fixed.slots, "checkpoint.store": fixed.store,
+        "journal": fixed.journal, "onError": fixed.on_error,
+        **{f"sources.{name}": its for name, its in fixed.sources.items()},
+        **{f"sinks.{name}": its for name, its in fixed.sinks.items()},
+    }  # fmt: skip
+    return {f"spec.{field}": value for field, value in named.items()}

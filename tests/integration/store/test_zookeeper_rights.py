@@ -16,6 +16,7 @@ from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import Time
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
+from flamestream.store.zookeeper_leave import Leave, ZooKeeperLeave
 from flamestream_operator.coordination.cluster_state import SharedClusterState
 from flamestream_operator.objects.logins import login_of
 from support.journals.worker import Worker
@@ -72,6 +73,10 @@ ATTACKS: dict[str, Callable[[ClusterState, str], object]] = {
     "opens the record": lambda state, job: state.client.set_acls(
         f"/flamestream/{job}/record", OPEN_ACL_UNSAFE
     ),
+    "gives leave to another job": lambda state, job: ZooKeeperLeave(state, job).give(
+        Leave(job=job, to=THEIRS, kept={})
+    ),
+    "asks it to end": lambda state, job: ZooKeeperLeave(state, job).ask(THEIRS),
     "makes a node beside it": lambda state, job: state.client.create(f"/flamestream/{job}/outcome", b"x"),
     "makes a job": lambda state, job: state.client.create(
         "/flamestream/space.new/record", b"x", makepath=True

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.errors import StoreUnavailable, UserError
 from flamestream.model.ids import SourceName
+from flamestream.store.zookeeper_leave import Leave
 from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate, Savepoint
 from flamestream_operator.objects.meta import ROLE, Object
 from flamestream_operator.objects.small import digest_of_application
@@ -49,6 +50,9 @@ class Fleet:
     def __init__(self, kubernetes: FakeKubernetes) -> None:
         self.kubernetes = kubernetes
         self.records: dict[str, Record] = {}
+        self.leaves: dict[str, Leave] = {}
+        self.asks: dict[str, str] = {}
+        """By whom each job is asked to end: as of records, those of all clusters that reach the same ZooKeeper."""
         self.ips = 0
         self.broken_digest = ""
         """An application that does not load."""
@@ -285,6 +289,20 @@ class FakeHosting:
     def hand_over(self, job: str, to: str) -> None:
         if job in self.jobs:
             self.jobs[job].to = to
+
+    def leave(self, job: str) -> "Future[Any]":
+        return _done(self.fleet.leaves.get(job))
+
+    def give_leave(self, job: str, leave: Leave | None) -> "Future[Any]":
+        if leave is None:
+            self.fleet.leaves.pop(job, None)
+            return _done("")
+        self.fleet.leaves[job] = leave
+        return _done(self.fleet.asks.get(job, ""))
+
+    def ask(self, job: str, to: str) -> "Future[Any]":
+        self.fleet.asks[job] = to
+        return _done(None)
 
     def record(self, job: str) -> "Future[Any]":
         return _done(self.fleet.records.get(job))

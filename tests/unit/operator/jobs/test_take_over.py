@@ -1,5 +1,6 @@
 """One job goes on where another one ends: by the other's leave, once, and what is kept is the second one's then."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -181,3 +182,95 @@ def test_a_shadow_is_tried_again_and_again_and_takes_nothing() -> None:
         assert (world.status.phase, world.status_of("green").phase) == ("HandedOver", "Running")
 
     played(play)
+
+
+async def two_clusters(leave: str | None = "green", **spec: Any) -> tuple[World, World]:
+    """A job that runs in one cluster, and one called green that asks, in another; both reach the same ZooKeeper."""
+    here, there = World(), World()
+    there.fleet.records, there.fleet.leaves, there.fleet.asks = (
+        here.fleet.records,
+        here.fleet.leaves,
+        here.fleet.asks,
+    )
+    await started(here, **({"handOver": {"to": leave}} if leave else {}))
+    there.apply()
+    there.beside("green", **{**TAKES, **spec})
+    there.delete()
+    there.keys = there.keys[1:]
+    await both(here, there)
+    return here, there
+
+
+async def both(*worlds: World, seconds: int = 60) -> None:
+    for _ in range(seconds):
+        for world in worlds:
+            await world.calm(1)
+            await asyncio.sleep(0)
+
+
+def test_it_goes_on_with_a_job_of_another_cluster() -> None:
+    async def play() -> None:
+        here, there = await two_clusters()
+        green, record = there.status_of("green"), here.fleet.records["default.job"]
+        assert (here.status.phase, green.phase) == ("HandedOver", "Running"), green.message
+        assert (record.holder, green.identity) == ("default.green", "default.job")
+        assert here.pods("driver") == [] and [*here.fleet.records] == ["default.job"]
+        epoch = record.epoch
+        await both(here, there, seconds=5)
+        assert record.epoch > epoch
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("leave", [None, "blue", "elsewhere/green"])
+def test_without_leave_from_the_other_cluster_it_is_given_nothing(leave: str | None) -> None:
+    async def play() -> None:
+        here, there = await two_clusters(leave)
+        green = there.status_of("green")
+        assert (here.status.phase, green.run.stage, green.identity) == ("Running", "TakingOver", "")
+        assert "has to write handOver: {to: default/green}" in green.message
+        assert not [
+            name for kind, name, _ in there.kubernetes.created if kind == "Secret" and "green-zoo" in name
+        ]
+        assert not here.fleet.asks
+        here.apply(handOver={"to": "green"})
+        await both(here, there)
+        assert there.status_of("green").phase == "Running"
+
+    asyncio.run(play())
+
+
+def test_what_another_cluster_keeps_elsewhere_is_named_and_the_other_runs_on() -> None:
+    async def play() -> None:
+        here, there = await two_clusters(sinks={"out": {"files": {"path": "/elsewhere"}}})
+        assert "spec.sinks.out" in there.status_of("green").message and here.status.phase == "Running"
+
+    asyncio.run(play())
+
+
+def test_a_leave_that_was_taken_away_is_none_whatever_another_cluster_has_read() -> None:
+    async def play() -> None:
+        here, there = await two_clusters("blue")
+        here.apply(handOver={"to": "green"})
+        await both(here, seconds=2)
+        leave = here.fleet.leaves["default.job"]
+        here.apply(handOver=None)
+        await both(here, seconds=2)
+        assert "default.job" not in here.fleet.leaves
+        there.fleet.leaves = {"default.job": leave}  # as it was read before
+        await both(here, there)
+        assert here.fleet.asks["default.job"] in ("", "default.green")
+        assert here.status.phase == "Running" and not here.fleet.records["default.job"].holder
+
+    asyncio.run(play())
+
+
+def test_a_leave_that_a_leader_before_has_given_goes_where_the_spec_has_none() -> None:
+    async def play() -> None:
+        here, there = await two_clusters("blue")
+        here.apply(handOver=None)
+        here.operators = [OneOperator(here, "two", 0)]
+        await both(here, there, seconds=5)
+        assert not here.fleet.leaves
+
+    asyncio.run(play())

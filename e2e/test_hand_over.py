@@ -7,7 +7,7 @@ import pytest
 
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
-from e2e.support.installation import Installation, install
+from e2e.support.installation import Installation, another_operator, install
 from e2e.support.kube import Kube, until
 
 
@@ -80,6 +80,46 @@ def test_green_goes_on_in_another_namespace_with_the_leave_of_both(
         green.wait_ready(240)
         assert blue.status()["phase"] == "HandedOver"
         assert green.status()["identity"] == f"{kube.namespace}.{blue.name}"
+        kube.delete("FlameStreamJob", blue.name)
+        first = audited(green)
+        until("results come", lambda: audited(green) > first, 120)
+    finally:
+        green.delete()
+        blue.delete()
+
+
+@pytest.fixture
+def another_cluster(installation: Installation) -> Iterator[Kube]:
+    """A namespace of an operator that does not see the jobs of the first one."""
+    made = Kube(fresh())
+    made.make_namespace()
+    with another_operator(installation, Kube(f"operator-{made.namespace}"), made.namespace):
+        yield made
+        made.delete_all("FlameStreamJob")
+    made.unmake_namespace()
+
+
+def test_green_goes_on_in_another_cluster_with_the_leave_beside_the_record(
+    installation: Installation, kube: Kube, another_cluster: Kube
+) -> None:
+    blue = FolderJob(kube, installation, fresh(), standby=0)
+    blue.start()
+    blue.wait_status("epoch")
+    its = blue.spec()
+    places = {name: its[name] for name in ("sources", "sinks")}
+    extra = {**places, "takeOver": {"job": f"{kube.namespace}/{blue.name}"}}
+    green = FolderJob(another_cluster, installation, fresh(), docs=blue.name, standby=0, extra=extra)
+    another_cluster.apply(installation.secret(), green.application())
+    green.apply()
+    try:
+        waits = green.wait_condition("Degraded", "TakeOverWaits")
+        assert f"handOver: {{to: {another_cluster.namespace}/{green.name}}}" in waits["message"], waits
+        assert blue.condition("Ready")["status"] == "True"
+
+        blue.apply(handOver={"to": f"{another_cluster.namespace}/{green.name}"})
+        green.wait_ready(240)
+        blues = f"{kube.namespace}.{blue.name}"
+        assert (blue.status()["phase"], green.status()["identity"]) == ("HandedOver", blues)
         kube.delete("FlameStreamJob", blue.name)
         first = audited(green)
         until("results come", lambda: audited(green) > first, 120)

@@ -3,9 +3,12 @@
 import json
 import os
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+
+import yaml
 
 from e2e.support.kube import Kube, Object, until
 
@@ -99,10 +102,58 @@ def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = 
         },
     }
     helm("--install", "--create-namespace", *os.environ.get("E2E_HELM_ARGUMENTS", "").split(), values=values)
-    endpoint = f"http://{RELEASE}-s3.{SYSTEM}.svc:7070"
-    made = Installation(system, f"s3://flamestream/{job_namespace}?endpoint={endpoint}", node)
+    made = Installation(system, f"s3://flamestream/{job_namespace}?endpoint={_endpoint()}", node)
     until("an operator leads that is to stay", lambda: stays(made.leader_pod()), 60)
     return made
+
+
+@contextmanager
+def another_operator(installation: Installation, system: Kube, namespace: str) -> Iterator[None]:
+    """In a namespace of its own, `system`, an operator that sees the jobs of `namespace` alone, as one of another
+    cluster does: it has ZooKeeper and the login for it in common with the first, and nothing else."""
+    login, authority = f"{RELEASE}-zookeeper", f"{RELEASE}-zookeeper-tls"
+    server = f"{RELEASE}-zookeeper.{SYSTEM}.svc:2181"
+    repository, _, tag = IMAGE.rpartition(":")
+    values = {
+        "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
+        "operator": {"watchNamespaces": [namespace], "replicas": 1},
+        "allow": {"hostPaths": [DISK], "storeEndpoints": [_endpoint()]},
+        "zookeeper": {"servers": server, "loginSecret": login, "tls": {"secret": authority}},
+        "admissionPolicy": {"enabled": False},
+    }
+    name = system.namespace
+    command = ["helm", "template", name, str(CHART), "--namespace", name, "--values", "-"]
+    done = subprocess.run(command, input=json.dumps(values), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    # definitions are the first one's
+    things = [each for each in yaml.safe_load_all(done.stdout) if each and not _is_apart(each)]
+    system.make_namespace()
+    try:
+        for each in (login, authority):
+            found = installation.system.get("Secret", each)
+            assert found is not None, "the chart makes it"
+            system.apply(
+                {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": each}, "data": found["data"]}
+            )
+        for thing in things:
+            Kube(thing["metadata"].get("namespace", name)).apply(thing)
+        system.wait_rollout("Deployment", f"{name}-operator")
+        yield
+    finally:
+        for thing in things:
+            if thing["kind"].startswith("Cluster"):
+                system.delete(thing["kind"], thing["metadata"]["name"], within=0)
+        system.unmake_namespace()
+
+
+def _is_apart(thing: Object) -> bool:
+    """Whether it is a definition, or what `helm test` alone makes."""
+    hooks = thing["metadata"].get("annotations", {})
+    return thing["kind"] == "CustomResourceDefinition" or "helm.sh/hook" in hooks
+
+
+def _endpoint() -> str:
+    return f"http://{RELEASE}-s3.{SYSTEM}.svc:7070"
 
 
 def helm(*words: str, values: Object) -> None:

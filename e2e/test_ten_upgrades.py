@@ -33,6 +33,8 @@ SETTLED: Final = 6.0
 CODE: Final = (ROOT / "examples" / "inverted_index.py").read_text()
 CALM: Final = 5.0
 """Seconds that a client reads before an edit, and behind the cut."""
+AROUND: Final = 1.0
+"""Seconds before and behind the first result of other code: the pods of that are there by then."""
 Report = Callable[..., None]
 needs_flink = pytest.mark.skipif(not IMAGE, reason="E2E_FLINK_IMAGE names no image of Flink")
 
@@ -88,6 +90,7 @@ def test_a_client_that_reads_sees_one_cut_between_two_codes_and_the_audit_names_
     report(
         "README's job, another function by kubectl apply, as a client sees it",
         gap_ms=seen.pause(edited, seen.turned + CALM),
+        tick_ms=seen.pause(seen.turned - AROUND, seen.turned + AROUND),
         calm_ms=seen.pause(edited - CALM, edited),
         turned_after_s=round(seen.turned - edited, 1),
         hold_ms=readme.status()["recovery"]["durationMs"],

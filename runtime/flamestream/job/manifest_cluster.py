@@ -115,8 +115,8 @@ class HandOver(Part, frozen=True):
     """The leave for another job to go on with this one's sources, sinks and state."""
 
     to: Annotated[str, Meta(min_length=1, max_length=317)]
-    """Its name; NAMESPACE/NAME if it is in another namespace. When it asks, by its `takeOver`, this job ends between
-    two results, and it goes on there."""
+    """Its name; NAMESPACE/NAME if it is in another namespace, or in another cluster whose operator keeps its jobs in the
+    same ZooKeeper. When it asks, by its `takeOver`, this job ends between two results, and it goes on there."""
 
 
 class TakeOver(Part, frozen=True):
@@ -124,7 +124,8 @@ class TakeOver(Part, frozen=True):
     there, with the same sources and sinks and its state, exactly once."""
 
     job: Annotated[str, Meta(min_length=1, max_length=317)]
-    """The name of the job that runs; on a cluster NAMESPACE/NAME if it is in another namespace."""
+    """The name of the job that runs; on a cluster NAMESPACE/NAME if it is in another namespace, or in another cluster
+    whose operator keeps its jobs in the same ZooKeeper."""
     origin: Annotated[str, Meta(min_length=1, max_length=317)] | None = None
     """The job that sinks, journal and snapshots are called after, where `job` has taken them over itself; left
     out, it is `job`."""

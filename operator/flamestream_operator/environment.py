@@ -17,6 +17,7 @@ from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_tls import trusting
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from flamestream_operator.objects.quantities import memory_of
+from flamestream_operator.shards import MOST, name_of
 from flamestream_operator.site import Allowed, Site
 
 PORT: Final = 7700
@@ -38,7 +39,10 @@ class Environment:
     watch: tuple[str, ...]
     """Namespaces; empty: all."""
     lease: str
+    """Of the first shard; the others' are called after it (shards.py)."""
     lease_seconds: float
+    shards: int
+    """Leaders among whom the jobs are divided."""
     drills: bool
     allowed: Allowed
     """The chart's `allow`: what jobs may choose."""
@@ -46,14 +50,18 @@ class Environment:
     port: int
     http_port: int
 
-    @property
-    def site(self) -> Site:
-        """The settings that all jobs are given."""
-        address = (
-            f"{self.service}.{self.namespace}.svc:{self.port}" if self.service else f"{self.ip}:{self.port}"
-        )
+    def address_of(self, shard: int) -> str:
+        """host:port that workers of this shard dial. Without a Service they find this pod alone."""
+        if not self.service:
+            return f"{self.ip}:{self.port}"
+        return f"{name_of(self.service, shard)}.{self.namespace}.svc:{self.port}"
+
+    def site_of(self, shard: int) -> Site:
+        """The settings that all jobs of a shard are given."""
+        # The first shard is there whatever their number becomes: who leads it says where a job's leader is by now.
+        places = dict.fromkeys((self.address_of(shard), self.address_of(0)))
         return Site(
-            coordinator=address, zookeeper=self.zookeeper.access, image=self.image,
+            coordinator=",".join(places), zookeeper=self.zookeeper.access, image=self.image,
             pull_policy=self.pull_policy, network_policies=self.network_policies, namespace=self.namespace,
             allowed=self.allowed,
         )  # fmt: skip
@@ -91,12 +99,22 @@ def read_environment(given: Mapping[str, str] | None = None) -> Environment:
         watch=tuple(each.strip() for each in env.get("FLAMESTREAM_WATCH", "").split(",") if each.strip()),
         lease=env.get("FLAMESTREAM_LEASE", "flamestream-operator"),
         lease_seconds=float(env.get("FLAMESTREAM_LEASE_SECONDS", "4")),
+        shards=_shards(env.get("FLAMESTREAM_SHARDS", "1")),
         drills=env.get("FLAMESTREAM_DRILLS", "false") == "true",
         allowed=_allowed(env.get("FLAMESTREAM_ALLOW", "{}")),
         network_policies=env.get("FLAMESTREAM_NETWORK_POLICIES", "true") == "true",
         port=int(env.get("FLAMESTREAM_PORT", str(PORT))),
         http_port=int(env.get("FLAMESTREAM_HTTP_PORT", str(HTTP_PORT))),
     )
+
+
+def _shards(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST:
+        raise ManifestError(
+            f"the environment variable FLAMESTREAM_SHARDS: a number from 1 to {MOST} is needed, not {text!r}: "
+            "correct `operator.shards` in the chart's values"
+        )
+    return int(text)
 
 
 def _allowed(text: str) -> Allowed:

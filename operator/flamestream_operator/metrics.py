@@ -45,8 +45,9 @@ queue_seconds = Histogram(
     "flamestream_operator_queue_seconds", "Time from a change to its reconciliation.", buckets=_FAST
 )
 actions = Counter("flamestream_operator_actions_total", "Actions carried out.", ["action"])
-leader = Gauge("flamestream_operator_leader", "Whether this process leads.")
-jobs = Gauge("flamestream_operator_jobs", "Jobs by phase.", ["phase"])
+leader = Gauge("flamestream_operator_leader", "Whether this process leads a shard of the jobs.")
+shards = Gauge("flamestream_operator_shards", "Shards that the jobs are divided into: so many should lead.")
+jobs = Gauge("flamestream_operator_jobs", "Jobs of this shard by phase.", ["phase"])
 epochs = Counter("flamestream_job_epochs_total", "Committed epochs.", ["job"])
 epoch_age = Gauge("flamestream_job_epoch_age_seconds", "Time since the last commit.", ["job"])
 attempt = Gauge("flamestream_job_attempt", "The fencing number.", ["job"])

@@ -1,9 +1,11 @@
-"""The operator's process: watches from the start, the Lease, and from then on coordinators and reconcilers.
+"""The operator's process: watches from the start, a shard's Lease, and from then on coordinators and
+reconcilers of that shard's jobs.
 
-    start ──▶ watch (both replicas) ──▶ Lease ──▶ EndpointSlice ──▶ fresh list ──▶ reconcile, coordinate
+    start ──▶ watch (all replicas) ──▶ Lease ──▶ EndpointSlice ──▶ fresh list ──▶ reconcile, coordinate
                                                                        ──▶ Lease lost: the process ends
 
-Keeps: nothing is written and no coordinator runs before the Lease. Does not: decide anything.
+Keeps: nothing is written and no coordinator runs before the Lease; of other shards' jobs nothing but the
+objects themselves is known. Does not: decide anything.
 """
 
 import asyncio
@@ -29,31 +31,41 @@ from flamestream_operator.http import Health
 from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import ApiProblem, LightkubeApi
-from flamestream_operator.kube.cache import Cluster, Key, key_of
+from flamestream_operator.kube.cache import Cluster, Key, Store, key_of
 from flamestream_operator.kube.lease import Leadership, end_process
 from flamestream_operator.kube.queue import WorkQueue
 from flamestream_operator.kube.readers import Readers
 from flamestream_operator.kube.watches import Watches, quiet
-from flamestream_operator.objects.meta import JOB
+from flamestream_operator.objects.meta import JOB, identity, part
 from flamestream_operator.objects.small import build_slice
 from flamestream_operator.savepoints.reconciler import SnapshotReconciler
+from flamestream_operator.shards import name_of, shard_of
 
 BEAT: Final = 2.0
 CANARY: Final = ("", "")
 """No job has this name."""
+AGAIN: Final = 30.0
+"""Seconds until a snapshot or a drill of another shard's job is looked at again."""
+Reconcile = Callable[[Key], Awaitable[float | None]]
 
 log = logging.getLogger(__name__)
 
 
-class Operator:
-    """The operator's process: it watches, and once it has the Lease it acts."""
+MakeHosting = Callable[[Callable[[str], None], Callable[[str], str]], Hosting]
+"""Makes it from `changed` and `elsewhere` (coordination/coordinators.py)."""
 
-    def __init__(
-        self, env: Environment, api: LightkubeApi, make_hosting: Callable[[Callable[[str], None]], Hosting]
-    ) -> None:
+
+class Operator:
+    """The operator's process: it watches, and once it has a shard's Lease it acts."""
+
+    def __init__(self, env: Environment, api: LightkubeApi, make_hosting: MakeHosting) -> None:
         self._env, self._api, self._make_hosting = env, api, make_hosting
-        self._cluster = Cluster()
-        self._leadership = Leadership(api, env.namespace, env.lease, env.pod, env.lease_seconds, end_process)
+        self._cluster = Cluster(self._keeps_pods)
+        self._leadership = Leadership(
+            api, env.namespace, env.lease, env.pod, env.lease_seconds, end_process, env.shards
+        )
+        metrics.shards.set(env.shards)
+        self._leads = False
         self._queues: dict[str, WorkQueue[Key]] = {}
         self._jobs: JobReconciler | None = None
         self._drills: DrillReconciler | None = None
@@ -119,7 +131,10 @@ class Operator:
         await asyncio.to_thread(importlib.import_module, "flamestream.store.s3")
         await self._leadership.acquire()
         _heed(self._stop)  # kopf has put handlers of its own in the place, and takes its time
-        log.info("leads", extra={"pod": self._env.pod})
+        self._leads = True
+        log.info(
+            "leads", extra={"pod": self._env.pod, "shard": self._leadership.shard, "of": self._env.shards}
+        )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._leadership.hold())
             # First of all: workers that have lost the last leader dial already, and find us by it alone
@@ -135,11 +150,9 @@ class Operator:
         """Workers find the leader by this; nobody else's address is in it."""
         if not self._env.service:
             return
-        env = self._env
-        desired = build_slice(
-            service=env.service, namespace=env.namespace, pod=env.pod, ip=env.ip, port=env.port
-        )
-        there = await self._api.get("EndpointSlice", env.namespace, env.service)
+        env, service = self._env, name_of(self._env.service, self._leadership.shard)
+        desired = build_slice(service=service, namespace=env.namespace, pod=env.pod, ip=env.ip, port=env.port)
+        there = await self._api.get("EndpointSlice", env.namespace, service)
         if there is None:
             await self._api.create(desired)
         else:
@@ -174,20 +187,23 @@ class Operator:
             loop.call_soon_threadsafe(jobs.changed, job)  # told in the coordinators' thread
 
         # Nobody calls `changed` before a job is started, which `jobs`, made below, does.
-        self._hosting = hosting = self._make_hosting(changed)
-        check, again = self._leadership.check, self._changed("jobs")
-        tools = Tools(api=self._api, cluster=self._cluster, hosting=hosting, check=check, again=again)
-        self._jobs = jobs = JobReconciler(self._env.site, tools)
+        self._hosting = hosting = self._make_hosting(changed, self._elsewhere)
+        site = self._env.site_of(self._leadership.shard)
+        tools = Tools(
+            api=self._api, cluster=self._cluster, hosting=hosting, check=self._leadership.check,
+            again=self._changed("jobs"), mine=lambda job: self._is_mine(identity(job)),
+        )  # fmt: skip
+        self._jobs = jobs = JobReconciler(site, tools)
         snapshots = SnapshotReconciler(jobs, tools)
         self._queues = {
             "jobs": WorkQueue(self._reconcile_job, "job"),
-            "snapshots": WorkQueue(snapshots.reconcile, "snapshot"),
+            "snapshots": WorkQueue(self._of_mine(self._cluster.snapshots, snapshots.reconcile), "snapshot"),
         }
         if self._env.drills:
             self._drills = drills = DrillReconciler(
-                jobs, self._env.site, tools, self._api, (self._env.namespace, self._env.pod)
+                jobs, site, tools, self._api, (self._env.namespace, self._env.pod)
             )
-            self._queues["drills"] = WorkQueue(drills.reconcile, "drill")
+            self._queues["drills"] = WorkQueue(self._of_mine(self._cluster.drills, drills.reconcile), "drill")
         for kind, store in (
             ("jobs", self._cluster.jobs),
             ("snapshots", self._cluster.snapshots),
@@ -195,6 +211,37 @@ class Operator:
         ):
             for thing in store:
                 self._changed(kind)(key_of(thing))
+
+    # --- shards ---------------------------------------------------------------------------------------------
+
+    def _is_mine(self, job: str) -> bool:
+        """Whether the job of this identity is of the shard that this process leads."""
+        return self._leads and shard_of(job, self._env.shards) == self._leadership.shard
+
+    def _identity(self, key: Key) -> str:
+        job = self._cluster.jobs.get(key)
+        return identity(job) if job is not None else ".".join(key)
+
+    def _keeps_pods(self, job: Key) -> bool:
+        """Those of a job that goes on with another's work as well: it becomes that one's shard's."""
+        takes_over = part(self._cluster.jobs.get(job), "spec", "takeOver") is not None
+        return self._leads and (takes_over or self._is_mine(self._identity(job)))
+
+    def _elsewhere(self, job: str) -> str:
+        """The address of the leader that the job of this identity has; "": this one is it, or none is known."""
+        shard = shard_of(job, self._env.shards)
+        elsewhere = self._env.service and shard != self._leadership.shard
+        return self._env.address_of(shard) if elsewhere else ""
+
+    def _of_mine(self, store: Store, reconcile: Reconcile) -> Reconcile:
+        """For objects that name a job of this shard. Others are looked at again: a job may come to be one."""
+
+        async def reconcile_mine(key: Key) -> float | None:
+            thing = store.get(key)
+            job = (key[0], str(part(thing, "spec", "job") or ""))
+            return await reconcile(key) if thing is None or self._is_mine(self._identity(job)) else AGAIN
+
+        return reconcile_mine
 
     # --- changes --------------------------------------------------------------------------------------------
 
@@ -218,7 +265,9 @@ class Operator:
         while True:
             if "jobs" in self._queues:
                 metrics.count_phases(
-                    str((job.get("status") or {}).get("phase", "Pending")) for job in self._cluster.jobs
+                    str((job.get("status") or {}).get("phase", "Pending"))
+                    for job in self._cluster.jobs
+                    if self._is_mine(identity(job))
                 )
                 self._queues["jobs"].add(CANARY)
             else:
@@ -267,10 +316,10 @@ def main() -> int:
     env = read_environment()
     _collect_rarely()
 
-    def make_hosting(changed: Callable[[str], None]) -> Hosting:
+    def make_hosting(changed: Callable[[str], None], elsewhere: Callable[[str], str]) -> Hosting:
         return Coordinators(
             zookeeper=env.zookeeper, host="0.0.0.0", port=env.port, changed=changed,  # the pod's
-            store_of=partial(job_store, allowed=env.allowed),
+            store_of=partial(job_store, allowed=env.allowed), elsewhere=elsewhere,
         )  # fmt: skip
 
     operator = Operator(env, LightkubeApi(KubeConfig.from_env()), make_hosting)

@@ -69,7 +69,7 @@ class Site:
     """The settings that one operator gives to all its jobs."""
 
     coordinator: str
-    """host:port that workers dial."""
+    """host:port[,host:port] that workers dial."""
     zookeeper: ZooKeeperAccess
     """As the operator reaches it."""
     image: str

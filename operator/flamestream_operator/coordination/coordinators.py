@@ -56,13 +56,14 @@ class Coordinators:
     """Started once the Lease is ours; a process that loses it just ends."""
 
     def __init__(
-        self, *, zookeeper: ZooKeeper, host: str, port: int, changed: Callable[[str], None], store_of: StoreOf
-    ) -> None:
-        """Listen. `changed(job)` is called in the reactor's thread at every transition. Raises OSError if the
-        port is taken."""
+        self, *, zookeeper: ZooKeeper, host: str, port: int, changed: Callable[[str], None], store_of: StoreOf,
+        elsewhere: Callable[[str], str] = lambda _: "",
+    ) -> None:  # fmt: skip
+        """Listen. `changed(job)` is called in the reactor's thread at every transition. `elsewhere`: the address of
+        the leader that coordinates the job of an identity; "": none but this. Raises OSError if the port is taken."""
         self._changed, self._store_of = changed, store_of
         self._reactor = EpollReactor()
-        self._listener = ControlListener(self._reactor, listen(host, port))
+        self._listener = ControlListener(self._reactor, listen(host, port), elsewhere)
         self._state = SharedClusterState(zookeeper)
         self._for_records, self._for_stores = (
             Threads(RECORD_THREADS, self._reactor.soon),

@@ -34,6 +34,8 @@ class Tools:
     """Does not return if this process may not act any more."""
     again: Callable[[Key], None]
     """Reconcile it again."""
+    mine: Callable[[Object], bool] = lambda _: True
+    """Whether a job is of the shard that this process leads."""
     clock: Callable[[], float] = time.time
     """Seconds since 1970: for stamps."""
     instant: Callable[[], float] = time.monotonic

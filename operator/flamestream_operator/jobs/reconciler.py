@@ -66,7 +66,8 @@ class JobReconciler:
             # From the cache, which may be old: the status is written as a compare-and-set, and what cannot be
             # taken back reads the job again.
             job = self._cluster.jobs.get(key)
-            if job is None:
+            # In each round (!): what it was given a name by may have made it another shard's.
+            if job is None or not self._tools.mine(job):
                 self._forgotten(key)
                 return None
             memory = self._memory(key, job)
@@ -181,7 +182,7 @@ class JobReconciler:
         return Coordinated(status, self._hosting.members(identity), memory.epoch_since, memory.hosted_since)
 
     def _forgotten(self, key: Key) -> None:
-        """The object is gone."""
+        """The object is gone, or another leader's."""
         if self._memories.pop(key, None) is not None:
             self._hosting.stop(".".join(key))
             metrics.forget(".".join(key))

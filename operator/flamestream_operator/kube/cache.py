@@ -5,7 +5,7 @@ Keeps: an older version never replaces a newer one of the same life. Does not: p
 date; whoever takes a step that cannot be taken back reads again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from flamestream_operator.objects.meta import JOB, Object
@@ -109,9 +109,10 @@ class Store:
 
 
 class Cluster:
-    """All that is watched."""
+    """All that is watched; of pods those of the jobs that `keeps` says."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps: Callable[[Key], bool] = lambda _: True) -> None:
+        self._keeps = keeps
         self.jobs, self.snapshots, self.drills, self.nodes = Store(), Store(), Store(), Store()
         self._pods: dict[Key, Store] = {}
         """Pods, by job."""
@@ -119,17 +120,19 @@ class Cluster:
     def put_pod(self, pod: Object) -> Key | None:
         """The job that it belongs to, if that is news."""
         job = job_of_pod(pod)
-        if job is None:
+        if job is None or not self._keeps(job):
             return None
         return job if self._pods.setdefault(job, Store()).put(slim(pod)) else None
 
     def drop_pod(self, pod: Object) -> Key | None:
         job = job_of_pod(pod)
-        if job is not None and job in self._pods:
-            self._pods[job].drop(pod)
-            # Kept while the job is there: a store also knows whose late events are to be refused.
-            if not len(self._pods[job]) and self.jobs.get(job) is None:
-                del self._pods[job]
+        if job is None or not (job in self._pods or self._keeps(job)):
+            return None
+        # Also of a pod that was never seen: a list that was read before may bring it yet.
+        self._pods.setdefault(job, Store()).drop(pod)
+        # Kept while the job is there: a store also knows whose late events are to be refused.
+        if not len(self._pods[job]) and self.jobs.get(job) is None:
+            del self._pods[job]
         return job
 
     def forget_pod(self, job: Key, name: str) -> None:
@@ -144,7 +147,7 @@ class Cluster:
         fresh: dict[Key, list[Object]] = {}
         for pod in pods:
             job = job_of_pod(pod)
-            if job is not None:
+            if job is not None and self._keeps(job):
                 fresh.setdefault(job, []).append(slim(pod))
         for job in {*self._pods, *fresh}:
             if namespace in (None, job[0]):

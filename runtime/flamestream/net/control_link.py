@@ -30,9 +30,10 @@ from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Bug
 from flamestream.model.ids import WorkerId
 from flamestream.net.acceptor import Acceptor
-from flamestream.net.dial import TO_OURS, Dial, split
+from flamestream.net.dial import TO_OURS, Dial
 from flamestream.net.framing import Budget, FrameConnection
 from flamestream.net.handshake import Accepted, Limits, Purpose
+from flamestream.net.route import Route, split
 from flamestream.net.tls import LinkKey
 from flamestream.ports import Post, Reactor
 
@@ -70,12 +71,13 @@ def _purpose(job: str) -> Purpose:
 
 
 class ControlClient:
-    """The worker's end. `hello` is asked at every connection, for what is true then."""
+    """The worker's end. `hello` is asked at every connection, for what is true then. `address`: one or more, by
+    commas (route.py)."""
 
     def __init__(
         self, reactor: Reactor, post: Post, job: str, address: str, token: str, hello: Callable[[], Hello]
     ) -> None:
-        self._reactor, self._post, self._address, self._hello = reactor, post, address, hello
+        self._reactor, self._post, self._route, self._hello = reactor, post, Route(address), hello
         self._credentials = (_purpose(job), LinkKey(token.encode()))
         self._connection: FrameConnection | None = None
         self._waiting: deque[ToCoordinator] = deque(maxlen=MAX_WAITING)
@@ -103,7 +105,7 @@ class ControlClient:
     def _dialling(self, first_in: float) -> Dial:
         return Dial(
             self._reactor,
-            self._address,
+            self._route,
             self._credentials,
             self._established,
             LIMITS,
@@ -146,19 +148,25 @@ class Handlers(Protocol):
 
 
 class ControlListener:
-    """A port for the coordinators of several jobs: a greeting names its job."""
+    """A port for the coordinators of several jobs: a greeting names its job. `elsewhere` has the address of who
+    coordinates one that is unknown here; "": nobody does."""
 
-    def __init__(self, reactor: Reactor, listener: socket.socket) -> None:
+    def __init__(
+        self, reactor: Reactor, listener: socket.socket, elsewhere: Callable[[str], str] = lambda _: ""
+    ) -> None:
+        self._elsewhere = elsewhere
         self.acceptor = Acceptor(reactor, listener, self._greeted, LIMITS)
         self.servers: dict[str, ControlServer] = {}
         self.links, self.held = Budget(16 * MOST_LINKS), Budget(2 * MOST_BYTES)
 
     def _greeted(self, handshake: Accepted) -> None:
         server = self.servers.get(handshake.purpose.job)
-        if server is None:
-            handshake.refuse("nobody coordinates that job here")
-        else:
+        if server is not None:
             server.greeted(handshake)
+        elif address := self._elsewhere(handshake.purpose.job):
+            handshake.lead(address)
+        else:
+            handshake.refuse("nobody coordinates that job here")
 
 
 class ControlServer:

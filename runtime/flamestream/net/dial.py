@@ -11,17 +11,16 @@ said over it.
 """
 
 import os
-import re
 import socket
 from collections.abc import Callable
 from errno import EINPROGRESS
 from typing import Final
 
 from flamestream.model.backoff import Backoff
-from flamestream.model.errors import Bug
 from flamestream.net.framing import FrameConnection
 from flamestream.net.handshake import Credentials, Dialled, Established, Limits
 from flamestream.net.known_names import Found, ask
+from flamestream.net.route import Route, split
 from flamestream.ports import Reactor, Timer
 
 TO_OTHERS: Final = Backoff(0.02, 2.0)
@@ -33,8 +32,6 @@ _OUR_CONNECT_SECONDS: Final = 0.6
 """The kernel of a machine that lives answers in milliseconds; one that is gone says nothing, and its address
 may be another's soon."""
 _NAME_SECONDS: Final = 1.5
-_ADDRESS: Final = re.compile(r"([0-9A-Za-z_.:%\[\]-]{1,255}):([0-9]{1,5})")
-_LAST_PORT: Final = 65535
 
 
 class Dialer:
@@ -44,10 +41,12 @@ class Dialer:
     def __init__(
         self, reactor: Reactor, address: tuple[str, int], on_connected: Callable[[socket.socket], None],
         again: Backoff[float] = TO_OTHERS, seconds: float = CONNECT_SECONDS,
+        failed: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
-        """`seconds`: how long a connection may take."""
-        self._reactor, self._address, self._on_connected = reactor, address, on_connected
-        self._again, self._seconds = again, seconds
+        """`seconds`: how long a connection may take. `failed` is called behind each try that came to nothing, and may
+        set another `address`."""
+        self._reactor, self.address, self._on_connected = reactor, address, on_connected
+        self._again, self._seconds, self._failed = again, seconds, failed
         self._socket: socket.socket | None = None
         self._timer: Timer | None = None
         self._round = self._tries = 0
@@ -76,7 +75,8 @@ class Dialer:
     def broken(self, reason: str) -> None:
         """Dial again: this try, or the owner's connection, has ended."""
         self.failures += 1
-        self.problem = f"{self._address[0]}:{self._address[1]}: {reason}"
+        self.problem = f"{self.address[0]}:{self.address[1]}: {reason}"
+        self._failed()
         self.dial()
 
     def cancel(self) -> None:
@@ -89,7 +89,7 @@ class Dialer:
 
     def _resolve(self) -> None:
         this = self._round
-        host, port = self._address
+        host, port = self.address
         self._within(_NAME_SECONDS, "the name service has not answered")
         try:
             # Asks nobody, so the loop may call it: with this flag a host that is no number is an error.
@@ -166,10 +166,10 @@ class Dial:
     """Tries again and again until `established` was called or `cancel` is."""
 
     def __init__(
-        self, reactor: Reactor, address: str, credentials: Credentials, established: Established,
+        self, reactor: Reactor, address: str | Route, credentials: Credentials, established: Established,
         limits: Limits, *, again: Backoff[float] = TO_OURS, first_in: float = 0.0,
     ) -> None:  # fmt: skip
-        """The first try is made at once, or in `first_in` seconds."""
+        """The first try is made at once, or in `first_in` seconds. A route outlives this, with what it was led to."""
         self._reactor, self._credentials, self._limits, self._established = (
             reactor,
             credentials,
@@ -177,8 +177,13 @@ class Dial:
             established,
         )
         self._handshake: Dialled | None = None
+        self._led = ""
+        """The address that the last try was led to."""
         self._over = False
-        self._dialer = Dialer(reactor, split(address), self._connected, again, _OUR_CONNECT_SECONDS)
+        self._route = address if isinstance(address, Route) else Route(address)
+        self._dialer = Dialer(
+            reactor, split(self._route.address), self._connected, again, _OUR_CONNECT_SECONDS, self._turn
+        )
         self._dialer.dial(first_in)
 
     @property
@@ -206,18 +211,20 @@ class Dial:
 
     def _done(self, connection: FrameConnection) -> None:
         self._over, self._handshake = True, None
+        self._route.proved()
         self._established(connection)
 
     def _failed(self, reason: str) -> None:
-        self._handshake = None
+        handshake, self._handshake = self._handshake, None
+        self._led = handshake.elsewhere if handshake is not None else ""
         if not self._over:
             self._dialer.broken(reason)
 
-
-def split(address: str) -> tuple[str, int]:
-    """Host and port of "host:port"; an IPv6 host may stand in brackets. Raises Bug: whoever takes it from
-    outside checks it."""
-    found = _ADDRESS.fullmatch(address)
-    if found is None or int(found[2]) > _LAST_PORT:
-        raise Bug(f"{address[:300]!r} is not an address host:port")
-    return found[1].removeprefix("[").removesuffix("]"), int(found[2])
+    def _turn(self) -> None:
+        """A try has failed: the next goes where the route says."""
+        led, self._led = self._led, ""
+        if led:
+            self._route.lead(led)
+        else:
+            self._route.failed()
+        self._dialer.address = split(self._route.address)

@@ -2,6 +2,7 @@
 
     dialler -> acceptor   Greeting(what the connection is for)   in the clear
     dialler <- acceptor   Welcome                                in the clear: that is known here
+                          or Elsewhere(address), and the end     in the clear: another one knows it
     both                  TLS, proved by the key, for the purpose of the greeting (net/tls.py)
 
 The acceptor must know the purpose before it knows which key is meant, and may hold the greeting until it
@@ -47,7 +48,13 @@ class Welcome(msgspec.Struct, frozen=True, array_like=True, tag=True):
     pass
 
 
-_Message = Greeting | Welcome
+class Elsewhere(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """Dial there instead."""
+
+    address: str
+
+
+_Message = Greeting | Welcome | Elsewhere
 _encode = msgspec.msgpack.Encoder().encode
 _decode: Final[Callable[[bytes], _Message]] = msgpack_decoder(_Message)
 
@@ -120,11 +127,17 @@ class Dialled(_Half):
         super().__init__(reactor, sock, refused, limits)
         self._purpose, self._key = credentials
         self._established = established
+        self.elsewhere = ""
+        """Said by whoever refused: the address to be dialled instead. It is not proved."""
         self._connection.send(_encode(Greeting(self._purpose)))
 
     def _received(self, frames: list[bytes]) -> None:
-        if len(frames) == 1 and isinstance(parse(frames[0]), Welcome):
+        message = parse(frames[0]) if len(frames) == 1 else None
+        if isinstance(message, Welcome):
             self._secure(self._key.dialling(_encode(self._purpose)), self._established)
+        elif isinstance(message, Elsewhere):
+            self.elsewhere = message.address
+            self.refuse("it is to be found elsewhere")
         else:
             self.refuse("it does not keep to the handshake")
 
@@ -155,6 +168,11 @@ class Accepted(_Half):
         """The purpose that the dialler has named. It is not proved."""
         assert self._greeting is not None, "asked before it greeted"
         return self._greeting.purpose
+
+    def lead(self, address: str) -> None:
+        """Refuse, and say who is to be dialled instead."""
+        self._connection.send(_encode(Elsewhere(address)))
+        self.refuse(f"it was led to {address}")
 
     def welcome(self, key: LinkKey, established: Established) -> None:
         """Go on under `key`."""

@@ -129,7 +129,12 @@ class FakeKubernetes:
         given = thing["metadata"].get("resourceVersion")
         if given and given != now["metadata"]["resourceVersion"]:
             raise ApiProblem(409, "Conflict", "the object has been modified")
-        return self._put(key, {**fresh(now), "metadata": dict(now["metadata"])}, "MODIFIED")
+        meta = {
+            name: thing["metadata"][name] for name in ("labels", "annotations") if name in thing["metadata"]
+        }
+        return self._put(
+            key, {**fresh(now), "metadata": {**now["metadata"], **copy.deepcopy(meta)}}, "MODIFIED"
+        )
 
     def merge(self, key: Id, patch: Object) -> Object:
         """A merge patch; a change of the spec is a new generation."""

@@ -34,6 +34,22 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ include "flamestream.name" . }}-zookeeper.{{ .Release.Namespace }}.svc
 {{- end }}
 
+{{/* Pods of the operator: one that waits beside those that lead. */}}
+{{- define "flamestream.replicas" -}}
+{{- $shards := int .Values.operator.shards -}}
+{{- $replicas := int .Values.operator.replicas | default (add1 $shards) -}}
+{{- if lt (int $replicas) $shards -}}
+{{ fail (printf "operator.replicas: %d pods cannot lead %d shards: leave it out, or lower operator.shards" (int $replicas) $shards) }}
+{{- end -}}
+{{ $replicas }}
+{{- end }}
+
+{{/* The Services that workers dial, one a shard: their names by spaces. */}}
+{{- define "flamestream.coordinators" -}}
+{{- $name := printf "%s-coordinators" (include "flamestream.name" .) -}}
+{{ $name }}{{ range until (int .Values.operator.shards) }}{{ if . }} {{ $name }}-{{ . }}{{ end }}{{ end }}
+{{- end }}
+
 {{/* What jobs may choose, as JSON: the chart's own S3 is among the stores. */}}
 {{- define "flamestream.allow" -}}
 {{- $stores := .Values.allow.storeEndpoints -}}

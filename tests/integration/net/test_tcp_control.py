@@ -13,7 +13,7 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import Time
 from flamestream.net.acceptor import address_of, listen
-from flamestream.net.control_link import LIMITS, PROTOCOL, ControlClient, ControlServer
+from flamestream.net.control_link import LIMITS, PROTOCOL, ControlClient, ControlListener, ControlServer
 from flamestream.net.dial import Dial
 from flamestream.net.framing import FrameConnection
 from flamestream.net.handshake import Purpose
@@ -251,3 +251,56 @@ def test_a_machine_that_receives_nothing_for_two_seconds_is_given_up(
     assert [link._socket.getsockopt(socket.IPPROTO_TCP, option) for option in options] == [2000, 1, 1], (
         "a standby sends no heartbeats"
     )
+
+
+class Shard:
+    """A leader's port, at an address of its own, and the job that it may coordinate."""
+
+    def __init__(self, loop: EpollReactor, host: str, port: int, elsewhere: str) -> None:
+        self.heard: list[str] = []
+        self.listener = ControlListener(loop, listen(host, port), lambda _: elsewhere)
+        self._loop = loop
+        self.server: ControlServer | None = None
+
+    def coordinate(self) -> None:
+        self.server = ControlServer(self._loop, self.listener, "job", "token")
+        self.server.handlers = self
+
+    def close(self) -> None:
+        if self.server is not None:
+            self.server.close(0)
+        self.listener.acceptor.close()
+
+    def connected(self, hello: Hello) -> None:
+        self.heard.append(hello.worker)
+
+    def disconnected(self, worker: WorkerId, reason: str) -> None:
+        """Nobody asks."""
+
+    def from_worker(self, _: WorkerId, message: ToCoordinator) -> None:
+        """Nobody asks."""
+
+
+def test_a_leader_of_another_shard_leads_a_worker_to_its_own(
+    loop: EpollReactor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names as a cluster has them: this machine's name service does not."""
+    with listen("127.0.0.1") as probe:
+        port = int(probe.getsockname()[1])
+    places = {"c.space.svc": "127.0.0.1", "c-1.space.svc": "127.0.0.2"}
+    monkeypatch.setattr(
+        "flamestream.net.dial.split", lambda address: (places[address.partition(":")[0]], port)
+    )
+    first = Shard(loop, "127.0.0.1", port, "c-1.space.svc:7700")
+    own = Shard(loop, "127.0.0.2", port, "")
+    client = ControlClient(loop, lambda _: None, "job", "c.space.svc:7700", "token", lambda: HELLO)
+    try:
+        loops.turn_until(loop, lambda: client._route.address == "c-1.space.svc:7700", "it is led")
+        assert own.heard == [], "nobody coordinates it yet"
+        own.coordinate()
+        loops.turn_until(loop, lambda: own.heard, "Hello")
+        assert first.heard == []
+    finally:
+        client.close(0)
+        first.close()
+        own.close()

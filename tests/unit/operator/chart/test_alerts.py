@@ -32,7 +32,15 @@ def stated(condition: str, ill: int) -> dict[str, str]:
 
 WELL = "1x100"
 CASES = [
-    Case("FlameStreamNobodyLeads", {'flamestream_operator_leader{pod="a"}': "1x20 0x80"}, "6m45s"),
+    Case(
+        "FlameStreamNobodyLeads",
+        {
+            'flamestream_operator_leader{pod="a"}': "1x20 0x80",
+            'flamestream_operator_leader{pod="b"}': WELL,
+            'flamestream_operator_shards{pod="a"}': "2x100",
+        },
+        "6m45s",
+    ),
     Case("FlameStreamNobodyLeads", {'flamestream_operator_leader{pod="a"}': "1x20 stale _x80"}, "7m"),
     Case("FlameStreamJobFailed", stated("Failed", 1), "5m30s"),
     Case("FlameStreamJobDegraded", stated("Degraded", 1), "10m45s"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from socketserver import BaseRequestHandler, TCPServer
 from typing import Any
 
+import pytest
 import yaml
 
 from support import helm
@@ -49,11 +50,12 @@ def the_test(leader: int, probe: int, patience: int) -> subprocess.CompletedProc
     """What the chart's test runs, against ports of this machine."""
     (pod,) = [each for each in things(helm.rendered(VALUES)) if each["kind"] == "Pod"]
     (container,) = pod["spec"]["containers"]
-    python, flag, script, coordinators, url = container["command"]
-    assert (python, flag, coordinators) == ("python3", "-c", "release-coordinators.space.svc")
+    python, flag, script, url, *coordinators = container["command"]
+    assert (python, flag) == ("python3", "-c")
+    assert coordinators == ["release-coordinators.space.svc", "release-coordinators-1.space.svc"]
     assert url == "http://release-metrics.space.svc:8080/readyz"
     script = script.replace("7700", str(leader)).replace("+ 60", f"+ {patience}")
-    command = [sys.executable, "-c", script, "127.0.0.1", f"http://127.0.0.1:{probe}/readyz"]
+    command = [sys.executable, "-c", script, f"http://127.0.0.1:{probe}/readyz", "127.0.0.1", "127.0.0.2"]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
@@ -81,16 +83,42 @@ def serving(server: TCPServer) -> Iterator[int]:
         server.server_close()
 
 
-def test_its_test_passes_where_somebody_leads_and_fails_where_nobody_does() -> None:
-    nobody = TCPServer(("127.0.0.1", 0), BaseRequestHandler, bind_and_activate=False)
-    nobody.server_bind()  # a port that refuses
+def test_its_test_passes_where_each_shard_has_a_leader_and_fails_where_one_has_none() -> None:
     with serving(HTTPServer(("127.0.0.1", 0), Probe)) as probe:
-        with serving(TCPServer(("127.0.0.1", 0), BaseRequestHandler)) as leader:
-            passed = the_test(leader, probe, 60)
+        with serving(TCPServer(("0.0.0.0", 0), BaseRequestHandler)) as leaders:
+            passed = the_test(leaders, probe, 60)
             assert (passed.returncode, passed.stdout) == (0, "an operator leads, and watches\n")
-        failed = the_test(nobody.server_address[1], probe, 0)
-    nobody.server_close()
+        with serving(TCPServer(("127.0.0.1", 0), BaseRequestHandler)) as leader:
+            failed = the_test(leader, probe, 0)
     assert failed.returncode == 1 and "no operator leads" in failed.stderr
+
+
+def _deployed(**operator: int) -> tuple[int, list[str], str]:
+    """Replicas, Services of coordinators, and what the operator is told of shards."""
+    found = things(helm.rendered(VALUES | {"operator": operator}))
+    (deployment,) = [
+        each for each in found if each["kind"] == "Deployment" and "operator" in str(each["metadata"])
+    ][:1]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    told = {each["name"]: each.get("value", "") for each in container["env"]}
+    services = [each["metadata"]["name"] for each in found if each["kind"] == "Service"]
+    return (
+        deployment["spec"]["replicas"],
+        [name for name in services if "coordinators" in name],
+        told["FLAMESTREAM_SHARDS"],
+    )
+
+
+def test_each_shard_has_a_service_and_one_pod_more_than_shards_waits() -> None:
+    three = [f"release-coordinators{number}" for number in ("", "-1", "-2")]
+    assert _deployed(shards=3) == (4, three, "3")
+    assert _deployed(shards=1) == (2, three[:1], "1")
+    assert _deployed(shards=2, replicas=2) == (2, three[:2], "2")
+
+
+def test_fewer_pods_than_shards_are_refused_with_what_to_do() -> None:
+    with pytest.raises(helm.Refused, match="2 pods cannot lead 3 shards"):
+        helm.rendered(VALUES | {"operator": {"shards": 3, "replicas": 2}})
 
 
 def test_its_pod_is_restricted_and_let_in_by_the_operators_policy() -> None:

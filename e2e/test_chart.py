@@ -15,7 +15,7 @@ CHOICES: list[dict[str, Any]] = [
     {},
     {"s3": {"enabled": True}, "operator": {"drills": True}, "metrics": {"serviceMonitor": True}},
     {
-        "operator": {"watchNamespaces": ["one", "two"], "replicas": 1},
+        "operator": {"watchNamespaces": ["one", "two"], "shards": 1, "replicas": 1},
         "zookeeper": {"servers": "a:2181,b:2181", "tls": {"secret": "authority"}},
     },
     {

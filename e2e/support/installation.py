@@ -41,9 +41,10 @@ class Installation:
         assert found is not None, "the chart makes it"
         return {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s3-keys"}, "data": found["data"]}
 
-    def leader(self) -> str:
-        """The operator pod that leads."""
-        return _holder(self.system.get("Lease", f"{RELEASE}-operator") or {})
+    def leader(self, shard: int = 0) -> str:
+        """The operator pod that leads this shard; "": none."""
+        lease = f"{RELEASE}-operator-{shard}" if shard else f"{RELEASE}-operator"
+        return _holder(self.system.get("Lease", lease) or {})
 
     def leader_pod(self) -> Object:
         """That pod; empty while it is not there."""
@@ -71,8 +72,11 @@ def _holder(lease: Object) -> str:
     return str(lease.get("spec", {}).get("holderIdentity") or "").partition("_")[0]
 
 
-def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = (SYSTEM,)) -> Installation:
-    """helm upgrade --install, and wait until it is ready. The operator watches these namespaces."""
+def install(
+    job_namespace: str, *others: str, drill_namespaces: Sequence[str] = (SYSTEM,), shards: int = 1
+) -> Installation:
+    """helm upgrade --install, and wait until it is ready. The operator watches these namespaces; one leads all jobs,
+    unless there are more shards."""
     system = Kube(SYSTEM)
     node = os.environ.get("E2E_CONTROL_NODE") or first_node()
     metadata = _disks(node)
@@ -80,6 +84,7 @@ def install(job_namespace: str, *others: str, drill_namespaces: Sequence[str] = 
     operator = {
         "watchNamespaces": [] if os.environ.get("E2E_CLUSTERWIDE") else [job_namespace, *others],
         "drills": True,
+        "shards": shards,
     }
     values: Object = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},

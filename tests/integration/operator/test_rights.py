@@ -9,7 +9,6 @@ in tests/unit/operator/test_objects.py.
 import asyncio
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +22,7 @@ from flamestream_operator.objects.meta import JOB, Object
 from support import helm
 from support.eventually import eventually
 from support.operator.kubelet import Kubelet
+from support.operator.operator_process import OWN, SERVICE, Process
 from support.operator.plain_cluster import APPLICATION, Places
 from support.operator.raw_api import apply, refusal, remove
 from support.operator.raw_api import places as places_of
@@ -31,8 +31,6 @@ from support.ports import free_port
 from support.versitygw import KEY, SECRET
 
 pytestmark = pytest.mark.usefixtures("own_api_server")
-OWN, SERVICE = "space", "release-coordinators"
-"""The namespace that support/helm.py renders for."""
 Right = tuple[str, str, str]
 """Group, resource with its subresource, verb."""
 KEPT = APPLICATION.replace("numbers.reduce(", 'numbers.reduce(name="sums", ')
@@ -99,50 +97,6 @@ class Node(Kubelet):
             told = json.loads(file.read_text())
             assert told["coordinator"].startswith(f"{SERVICE}.{OWN}.svc:")
             file.write_text(json.dumps({**told, "coordinator": f"127.0.0.1:{self.coordinators}"}))
-
-
-class Process:
-    """The operator's, under its own account."""
-
-    def __init__(self, places: Places) -> None:
-        self.folder, self.port = places.folder, free_port()
-        config = yaml.safe_load(Path(os.environ[VARIABLE]).read_text())
-        self._config = places.folder / "operators-kubeconfig"
-        self._config.write_text(yaml.safe_dump(config | {"current-context": "operator"}))
-        login = places.folder / "operators-login"
-        login.write_text(places.zookeeper.access.login)
-        authority = places.folder / "authority"
-        authority.write_text(places.zookeeper.access.authority)
-        self._told = {
-            "KUBECONFIG": str(self._config), "PYTHONPATH": os.pathsep.join(sys.path),
-            "POD_NAME": "operator-1", "POD_NAMESPACE": OWN, "POD_IP": "10.9.9.9",
-            "FLAMESTREAM_ZOOKEEPER": places.zookeeper.access.hosts, "FLAMESTREAM_IMAGE": "flamestream:1",
-            "FLAMESTREAM_ZOOKEEPER_LOGIN": str(login), "FLAMESTREAM_ZOOKEEPER_AUTHORITY": str(authority),
-            "FLAMESTREAM_IMAGE_PULL_POLICY": "Never", "FLAMESTREAM_DRILLS": "true",
-            "FLAMESTREAM_PORT": str(self.port), "FLAMESTREAM_HTTP_PORT": str(free_port()),
-            "FLAMESTREAM_LEASE_SECONDS": "30", "FLAMESTREAM_SERVICE": SERVICE,
-            "FLAMESTREAM_ALLOW": json.dumps({"storeEndpoints": [places.s3.endpoint]}),
-        }  # fmt: skip
-
-    def start(self) -> None:
-        with open(self.folder / "operator.log", "ab") as log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "flamestream_operator"],
-                env=os.environ | self._told,
-                stdout=log,
-                stderr=log,
-            )
-
-    def stop(self) -> None:
-        """As when its pod is removed: it gives the Lease back."""
-        self._process.terminate()
-        self._process.wait(timeout=60)
-
-    def kill(self) -> str:
-        """Its last words."""
-        self._process.kill()
-        self._process.wait()
-        return (self.folder / "operator.log").read_text()[-3000:]
 
 
 class Cluster:

@@ -1,0 +1,236 @@
+"""Several of the operator's processes, each with the rights that the chart gives, lead a shard of the jobs each: one
+that dies takes no other with it, and their number may change while jobs run.
+
+Workers are processes, and find their leaders by name. What the jobs deliver is compared with arithmetic.
+"""
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from flamestream.connectors import sinks
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.objects.meta import Object, part
+from flamestream_operator.shards import name_of, shard_of
+from support import helm
+from support.operator.kubelet import Kubelet
+from support.operator.operator_process import LEASE, OWN, SERVICE, Process, names_of
+from support.operator.plain_cluster import APPLICATION, Places, results
+from support.operator.pod_main import NAMES
+from support.operator.raw_api import apply
+from support.operator.real_cluster import the_api
+from support.versitygw import KEY, SECRET
+
+pytestmark = pytest.mark.usefixtures("own_api_server")
+COUNT = 6000
+"""Records of a job, 200 a second."""
+Attempts = dict[str, int]
+
+
+class Cluster:
+    """Jobs in two shards of two, a node, and whoever leads."""
+
+    def __init__(self, api: Any, places: Places, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.api, self.places = api, places
+        self.kubelet = Kubelet(api, places.namespace, places.folder / "pods")
+        self._names = places.folder / "names.json"
+        self._names.write_text("{}")
+        monkeypatch.setenv(NAMES, str(self._names))
+        names = [f"job-{number}" for number in range(40)]
+        self.jobs = [
+            [name for name in names if shard_of(f"{places.namespace}.{name}", 2) == shard][:2]
+            for shard in (0, 1)
+        ]
+        self.processes: list[Process] = []
+
+    def start(self, shards: int) -> Process:
+        made = Process(self.places, len(self.processes) + 1, shards=shards, seconds=6)
+        made.start()
+        self.processes.append(made)
+        return made
+
+    async def close(self) -> None:
+        self.kubelet.close()
+        for each in self.processes:
+            sys.stdout.write(each.kill())
+        for shard in (0, 1):  # of the next test's operators nobody waits for these
+            await self.api.delete("Lease", OWN, name_of(LEASE, shard))
+
+    async def apply(self) -> None:
+        keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
+        await self._put("Secret", "store", type="Opaque", stringData=keys)
+        await self._put("ConfigMap", "app", data={"j.py": APPLICATION})
+        for name in chain(*self.jobs):
+            store = f"s3://jobs/{self.places.namespace}-{name}?endpoint={self.places.s3.endpoint}&region=us-east-1"
+            spec = {
+                "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
+                "sources": {"numbers": {"generator": {"rate": 200, "count": COUNT}}},
+                "sinks": {"out": {"files": {"path": str(self._output(name)), "fsync": False}}},
+                "workers": {"replicas": 1, "slots": 4},
+                "checkpoint": {"interval": "200ms", "store": store, "secret": "store"},
+            }
+            await self._put("FlameStreamJob", name, spec=spec)
+
+    def named(self, shard: int) -> set[str]:
+        """Identities of a shard's jobs."""
+        return {f"{self.places.namespace}.{name}" for name in self.jobs[shard]}
+
+    async def holders(self) -> list[str]:
+        """Who has the Leases, by shard."""
+        leases = [await self.api.get("Lease", OWN, name_of(LEASE, shard)) for shard in (0, 1)]
+        return [str(part(lease, "spec", "holderIdentity") or "") for lease in leases]
+
+    async def attempts(self) -> dict[str, Attempts]:
+        """By process, those of jobs that it coordinates."""
+        found = await asyncio.gather(*(asyncio.to_thread(each.attempts) for each in self.processes))
+        return {each.name: here for each, here in zip(self.processes, found, strict=True)}
+
+    async def coordinated(
+        self, by: Callable[[list[str]], list[Process]], *, but: Process | None = None
+    ) -> Attempts:
+        """Once each job is coordinated by the leader of its shard, and by nobody else: the attempts."""
+
+        async def good() -> Attempts | None:
+            attempts = await self.attempts()
+            if but is not None:
+                attempts.pop(but.name, None)
+            holders = await self.holders()
+            wanted = [self.named(shard) for shard in (0, 1)]
+            leaders = [each.name for each in by(holders)]
+            if len(leaders) < len(wanted):
+                return None
+            if len(set(leaders)) == 1:
+                wanted, leaders = [wanted[0] | wanted[1]], leaders[:1]
+            held = {name: set(here) for name, here in attempts.items() if here}
+            if held != dict(zip(leaders, wanted, strict=True)):
+                return None
+            return {job: attempt for here in attempts.values() for job, attempt in here.items()}
+
+        return await self.until(good, "each job is coordinated by the leader of its shard alone")
+
+    def by_lease(self, holders: list[str]) -> list[Process]:
+        return [each for holder in holders for each in self.processes if each.name == holder]
+
+    async def until(self, good: Callable[[], Any], what: str, within: float = 120) -> Any:
+        """The first answer that is not empty; the node works meanwhile."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + within
+        while True:
+            await self._work()
+            if found := await good():
+                return found
+            assert loop.time() < deadline, (
+                f"{what}\n{await self.holders()}\n{await self.attempts()}\n{self.kubelet.said()}"
+            )
+            await asyncio.sleep(0.05)
+
+    async def completed(self) -> None:
+        """Each job delivers what it must, and nothing twice, in one order."""
+
+        async def good() -> bool:
+            jobs = await self.api.list_all("FlameStreamJob", self.places.namespace)
+            return all(part(job, "status", "phase") == "Completed" for job in jobs)
+
+        await self.until(good, "all jobs have completed")
+        for name in chain(*self.jobs):
+            given = [result for _, _, _, result in sinks.read({"files": {"path": str(self._output(name))}})]
+            assert given == results(COUNT), name
+
+    async def _work(self) -> None:
+        try:
+            await self.kubelet.step()
+        except ApiProblem as problem:
+            if not (problem.conflict or problem.passing or problem.absent):
+                raise
+        slices = [await self.api.get("EndpointSlice", OWN, name_of(SERVICE, shard)) for shard in (0, 1)]
+        fresh = self._names.with_suffix(".new")
+        fresh.write_text(json.dumps(names_of([each for each in slices if each is not None])))
+        fresh.replace(self._names)
+
+    def _output(self, name: str) -> Path:
+        return self.places.folder / f"out-{name}"
+
+    async def _put(self, kind: str, name: str, **body: Any) -> None:
+        version = "flamestream.dev/v1alpha1" if kind.startswith("FlameStream") else "v1"
+        meta = {"name": name, "namespace": self.places.namespace}
+        thing: Object = {"apiVersion": version, "kind": kind, "metadata": meta, **body}
+        await self.api.create(thing)
+
+
+@pytest.fixture
+def rights(places: Places) -> None:
+    """The chart's."""
+    values = {"operator": {"drills": True, "shards": 2}, "allow": {"storeEndpoints": [places.s3.endpoint]}}
+    apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OWN}})
+    for thing in filter(None, yaml.safe_load_all(helm.rendered(values))):
+        if "Role" in thing["kind"] or thing["kind"] == "ServiceAccount":
+            apply({**thing, "metadata": {"namespace": OWN, **thing["metadata"]}})
+
+
+def play(places: Places, monkeypatch: pytest.MonkeyPatch, body: Callable[[Cluster], Any]) -> None:
+    async def whole() -> None:
+        async with the_api() as api:
+            cluster = Cluster(api, places, monkeypatch)
+            try:
+                await body(cluster)
+            finally:
+                await cluster.close()
+
+    asyncio.run(whole())
+
+
+@pytest.mark.usefixtures("rights")
+def test_a_leader_that_dies_takes_its_own_shard_with_it_and_a_spare_takes_that(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body(cluster: Cluster) -> None:
+        await cluster.apply()
+        for _ in range(3):
+            cluster.start(2)
+        before = await cluster.coordinated(cluster.by_lease)
+        dead, stays = cluster.by_lease(await cluster.holders())
+        dead.kill()
+        after = await cluster.coordinated(
+            lambda holders: [each for each in cluster.by_lease(holders) if each is not dead], but=dead
+        )
+        assert after == before, "no job has recovered: none was disturbed"
+        assert cluster.by_lease(await cluster.holders())[1] is stays
+        await cluster.completed()
+
+    play(places, monkeypatch, body)
+
+
+@pytest.mark.usefixtures("rights")
+def test_jobs_are_divided_anew_while_they_run_and_nobody_leads_one_twice(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one shard to two, and back."""
+
+    async def body(cluster: Cluster) -> None:
+        await cluster.apply()
+        one = cluster.start(1)
+        before = await cluster.coordinated(lambda _: [one, one])
+        two = [cluster.start(2), cluster.start(2)]
+
+        async def waits() -> bool:
+            return all("divides the jobs otherwise" in each.said() for each in two)
+
+        await cluster.until(waits, "the new ones wait for the old one")
+        assert await cluster.holders() == ["operator-1", ""]
+        one.stop()
+        # Workers of the second shard know the first one's address alone.
+        assert await cluster.coordinated(cluster.by_lease, but=one) == before
+        again = cluster.start(1)
+        for each in two:
+            each.stop()
+        assert await cluster.coordinated(lambda _: [again, again]) == before
+        await cluster.completed()
+
+    play(places, monkeypatch, body)

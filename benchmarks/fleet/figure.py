@@ -1,17 +1,18 @@
-"""A fleet of jobs under one operator: how fast they come to run, and what they cost it then.
+"""A fleet of jobs under one operator, or several: how fast they come to run, and what they cost it then.
 
     python benchmarks fleet --jobs 1000            # the whole, in a quiet window: some ten minutes
     python benchmarks fleet --jobs 100 --seconds 30    # a short look
+    python benchmarks fleet --jobs 1000 --shards 3     # divided among three leaders
     python benchmarks fleet --table                # what is there so far
 
-The operator is its real process, on a real API server, ZooKeeper (with TLS) and S3. Kubelets and workers are simulated
-(kubelets.py, workers.py): each job has four workers, over real control links, of which three take part. Everything
-shares one machine, so the operator's own CPU time stands beside what the clock says.
+The operator is its real process, one a shard, on a real API server, ZooKeeper (with TLS) and S3. Kubelets and workers
+are simulated (kubelets.py, workers.py): each job has four workers, over real control links, of which three take part.
+Everything shares one machine, so the operator's own CPU time stands beside what the clock says.
 
 | figure | is |
 |---|---|
 | accepted | from the first job's creation until all have the phase Running: jobs a minute; the operator's CPU a job |
-| resident | the operator's memory when all run, and at the end |
+| resident | the memory of the largest of the operator's processes when all run, and at the end |
 | epochs | committed in all jobs while nothing else happens, counted by the workers, and cores of the operator beside |
 | requests | to the API server in that time, by its audit log: a job and an hour |
 | decision | ten workers die at once, one each of ten jobs, again and again: until the new attempts are in ZooKeeper |
@@ -45,8 +46,9 @@ from flamestream.core.protocol.job_record import JobRecord
 from flamestream.model.decoding import from_json
 from flamestream.store.zookeeper import folder_of
 from flamestream_operator.kube.api import _kinds as kinds
+from flamestream_operator.shards import name_of, shard_of
 from fleet.kubelets import Kubelets
-from fleet.places import Places
+from fleet.places import SERVICE, Places
 
 OUT: Final = CACHE / "fleet.jsonl"
 DYING: Final = 10
@@ -60,22 +62,23 @@ PAUSE: Final = 2.0
 
 
 class Cost:
-    """A process's CPU time and memory, by /proc."""
+    """CPU time and memory of processes, by /proc."""
 
-    def __init__(self, pid: int) -> None:
-        self._folder, self._pid = Path(f"/proc/{pid}"), pid
+    def __init__(self, pids: list[int]) -> None:
+        self._folders = {pid: Path(f"/proc/{pid}") for pid in pids}
 
     def cpu(self) -> float:
-        """Seconds, of all its threads."""
-        return _seconds(self._folder)
+        """Seconds, of all their threads."""
+        return sum(map(_seconds, self._folders.values()))
 
     def main(self) -> float:
-        """Seconds of its first thread alone: watches, reconcilers and requests to the API server are there."""
-        return _seconds(self._folder / "task" / str(self._pid))
+        """Seconds of their first threads alone: watches, reconcilers and requests to the API server are there."""
+        return sum(_seconds(folder / "task" / str(pid)) for pid, folder in self._folders.items())
 
     def resident(self) -> float:
-        """Megabytes."""
-        return int((self._folder / "statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
+        """Megabytes of the largest."""
+        pages = max(int((folder / "statm").read_text().split()[1]) for folder in self._folders.values())
+        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def _seconds(folder: Path) -> float:
@@ -86,8 +89,9 @@ def _seconds(folder: Path) -> float:
 class FalseWorkers:
     """The process of workers.py."""
 
-    def __init__(self, coordinator: str) -> None:
-        self._coordinator = coordinator
+    def __init__(self) -> None:
+        self.leaders: list[str] = []
+        """Their addresses, by shard."""
         self.committed = 0
         self.ready: list[str] = []
         self.jobs: dict[str, str] = {}
@@ -105,7 +109,8 @@ class FalseWorkers:
     def begin(self, job: str, name: str, address: str, token: str) -> None:
         """A worker dials."""
         self.jobs[address] = job
-        self._say(do="begin", job=job, name=name, address=address, token=token, coordinator=self._coordinator)
+        leader = self.leaders[shard_of(job, len(self.leaders))]
+        self._say(do="begin", job=job, name=name, address=address, token=token, coordinator=leader)
 
     def die(self, address: str) -> None:
         """A worker is gone."""
@@ -215,15 +220,15 @@ class Fleet:
         )  # fmt: skip
         for thing in places.things():
             await client.create(kinds()[thing["kind"]](thing))
-        workers = FalseWorkers(f"127.0.0.1:{places.port}")
+        workers = FalseWorkers()
         await workers.start()
-        operator = places.operator()
-        cost, requests = Cost(operator.pid), Requests(places.api_server.audit_log)
+        operators = places.operators(self._options.shards)
+        cost, requests = Cost([each.pid for each in operators]), Requests(places.api_server.audit_log)
         kubelets = Kubelets(client, places.namespace, workers.begin)
         try:
             async with asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(each) for each in (kubelets.run(), self._watch(client))]
-                await _until(lambda: "leads" in places.said(), "the operator leads", 60)
+                workers.leaders = await self._led(client)
                 row = await self._accepted(client, cost, requests)
                 await _until(lambda: len(workers.ready) == 3 * jobs, "all workers take part", 120)
                 await asyncio.sleep(self._options.settle)
@@ -239,6 +244,20 @@ class Fleet:
         finally:
             await workers.end()
             await client.close()
+
+    async def _led(self, client: Any) -> list[str]:
+        """The address of each shard's leader, once it has said it."""
+        names, deadline = (
+            [name_of(SERVICE, shard) for shard in range(self._options.shards)],
+            time.monotonic() + 60,
+        )
+        while True:
+            slices = [each async for each in client.list(kinds()["EndpointSlice"], namespace="default")]
+            ports = {each["metadata"]["name"]: each["ports"][0]["port"] for each in map(dict, slices)}
+            if set(names) <= set(ports):
+                return [f"127.0.0.1:{ports[name]}" for name in names]
+            assert time.monotonic() < deadline, "not within 60 s: each shard is led"
+            await asyncio.sleep(0.05)
 
     async def _watch(self, client: AsyncClient) -> None:
         watched: Any = client.watch(
@@ -265,6 +284,7 @@ class Fleet:
         asked = requests.since()
         return {
             "jobs": len(jobs),
+            "shards": self._options.shards,
             "jobs_a_minute": round(len(jobs) / seconds * 60, 1),
             "cpu_ms_a_job": round(cpu / len(jobs) * 1e3, 1),
             "main_cpu_ms_a_job": round(main / len(jobs) * 1e3, 1),
@@ -337,6 +357,7 @@ def measure(options: Any) -> dict[str, Any]:
 def main() -> None:
     parser = parser_of(__doc__, OUT)
     parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--shards", type=int, default=1, help="leaders among whom the jobs are divided")
     parser.add_argument("--seconds", type=float, default=120.0, help="in which nothing happens but epochs")
     parser.add_argument("--settle", type=float, default=10.0, help="seconds before that")
     parser.add_argument("--interval", default="1s", help="between a job's epochs")

@@ -1,6 +1,6 @@
-"""The places of a fleet: an API server, S3 and ZooKeeper, all real, and the operator's process beside them.
+"""The places of a fleet: an API server, S3 and ZooKeeper, all real, and the operator's processes beside them.
 
-Keeps: the operator is a process of its own, as its image starts it, under an account of its own; ZooKeeper speaks TLS,
+Keeps: each leader is a process of its own, as its image starts it, under an account of their own; ZooKeeper speaks TLS,
 as the chart has it. Does not: run a scheduler or controllers: pods are bound to no node, and nothing counts them.
 """
 
@@ -32,6 +32,7 @@ import flamestream as fs
 graph = fs.Graph("texts")
 graph.source("numbers").map(str).sink("texts")
 """
+SERVICE: Final = "coordinators"
 RBAC: Final = "rbac.authorization.k8s.io"
 LEASE: Final = 15
 """Seconds; the chart says 4: on a machine that all the others share as well the operator would begin anew."""
@@ -48,7 +49,6 @@ class Places:
         authority = Authority(folder / "authority")
         (folder / "zk").mkdir()
         self.zookeeper = SharedZooKeeper(folder / "zk", authority.server(), authority.text)
-        self.port = free_port()
         self.namespace = ""
 
     def start(self) -> None:
@@ -69,8 +69,11 @@ class Places:
             subjects=[Subject(kind="User", name=OPERATOR, apiGroup=RBAC)],
         ))  # fmt: skip
 
-    def operator(self) -> subprocess.Popen[bytes]:
-        """Its process, started."""
+    def operators(self, shards: int) -> list[subprocess.Popen[bytes]]:
+        """A process for each shard, started."""
+        return [self._operator(number, shards) for number in range(1, shards + 1)]
+
+    def _operator(self, number: int, shards: int) -> subprocess.Popen[bytes]:
         config = yaml.safe_load(self.api_server.kubeconfig.read_text())
         (self._folder / "kubeconfig").write_text(yaml.safe_dump(config | {"current-context": "operator"}))
         access = self.zookeeper.access()
@@ -78,16 +81,17 @@ class Places:
         (self._folder / "authority.pem").write_text(access.authority)
         told = {
             "KUBECONFIG": str(self._folder / "kubeconfig"), "PYTHONPATH": os.pathsep.join(sys.path),
-            "POD_NAME": "operator-1", "POD_NAMESPACE": "default", "POD_IP": "127.0.0.1",
+            "POD_NAME": f"operator-{number}", "POD_NAMESPACE": "default", "POD_IP": f"10.9.9.{number}",
+            "FLAMESTREAM_SERVICE": SERVICE, "FLAMESTREAM_SHARDS": str(shards),
             "FLAMESTREAM_ZOOKEEPER": access.hosts, "FLAMESTREAM_IMAGE": "flamestream:1",
             "FLAMESTREAM_ZOOKEEPER_LOGIN": str(self._folder / "login"),
             "FLAMESTREAM_ZOOKEEPER_AUTHORITY": str(self._folder / "authority.pem"),
             "FLAMESTREAM_ZOOKEEPER_ALONE": "true", "FLAMESTREAM_IMAGE_PULL_POLICY": "Never",
-            "FLAMESTREAM_PORT": str(self.port), "FLAMESTREAM_HTTP_PORT": str(free_port()),
+            "FLAMESTREAM_PORT": str(free_port()), "FLAMESTREAM_HTTP_PORT": str(free_port()),
             "FLAMESTREAM_LEASE_SECONDS": str(LEASE), "FLAMESTREAM_DRILLS": "false",
             "FLAMESTREAM_ALLOW": json.dumps({"storeEndpoints": [self.s3.endpoint]}),
         }  # fmt: skip
-        with open(self._folder / "operator.log", "wb") as log:
+        with open(self._folder / "operator.log", "ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "flamestream_operator"], env=os.environ | told, stdout=log, stderr=log
             )
@@ -95,7 +99,7 @@ class Places:
         return process
 
     def said(self) -> str:
-        """The operator's last words."""
+        """The operators' last words."""
         return (self._folder / "operator.log").read_text(errors="replace")[-3000:]
 
     def things(self) -> list[dict[str, Any]]:

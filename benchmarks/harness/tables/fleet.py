@@ -1,4 +1,5 @@
-"""The table of a fleet in the docs, from the lines that fleet/figure.py wrote: the newest of each size."""
+"""The table of a fleet in the docs, from the lines that fleet/figure.py wrote: the newest of each size and number of
+leaders."""
 
 from typing import Any, Final
 
@@ -6,21 +7,25 @@ from harness.markdown import markdown_table
 
 Row = dict[str, Any]
 HEAD: Final = (
-    "jobs", "accepted to Running, jobs a minute", "operator's CPU a job, ms", "memory, MB",
+    "jobs", "leaders", "accepted to Running, jobs a minute", "operator's CPU a job, ms", "memory, MB",
     "decision p50 / p99, ms", "epochs/s", "cores for them", "API requests a job: to run; an hour", "load",
 )  # fmt: skip
 
 
 def fleet_table(rows: list[Row]) -> str:
-    """Markdown: a line for each number of jobs."""
-    newest = {row["jobs"]: row for row in rows}
-    return markdown_table(list(HEAD), [_line(newest[jobs]) for jobs in sorted(newest)])
+    """Markdown: a line for each number of jobs, and of leaders."""
+    newest = {(row["jobs"], _leaders(row)): row for row in rows}
+    return markdown_table(list(HEAD), [_line(newest[size]) for size in sorted(newest)])
+
+
+def _leaders(row: Row) -> int:
+    return int(row.get("shards", 1))
 
 
 def _line(row: Row) -> list[str]:
     decision = row["decision_ms"]
     return [
-        f"{row['jobs']:,}", f"{row['jobs_a_minute']:.0f}",
+        f"{row['jobs']:,}", f"{_leaders(row)}", f"{row['jobs_a_minute']:.0f}",
         f"{row['cpu_ms_a_job']:.0f}", f"{max(row['resident_mb']):.0f}",
         f"{decision['p50']:.0f} / {decision['p99']:.0f}" if decision else "-",
         f"{row['epochs_a_second']:.0f}", f"{row['cores']:.2f}",

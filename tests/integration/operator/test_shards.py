@@ -113,7 +113,8 @@ class Cluster:
                 return None
             return {job: attempt for here in attempts.values() for job, attempt in here.items()}
 
-        return await self.until(good, "each job is coordinated by the leader of its shard alone")
+        found: Attempts = await self.until(good, "each job is coordinated by the leader of its shard alone")
+        return found
 
     def by_lease(self, holders: list[str]) -> list[Process]:
         return [each for holder in holders for each in self.processes if each.name == holder]

@@ -30,7 +30,7 @@ def looked_up(
     """In the place of flamestream.net.known_names."""
     place = json.loads(Path(os.environ[NAMES]).read_text()).get(host)
     found = socket.gaierror(f"no such name: {host}:{port}, anew: {anew}") if place is None else None
-    answer = found or socket.getaddrinfo(*place, type=socket.SOCK_STREAM)
+    answer = found or socket.getaddrinfo(place[0], place[1], type=socket.SOCK_STREAM)
     reactor.soon(lambda: done(answer))
 
 

@@ -1,4 +1,4 @@
-"""The table of a fleet has the newest line of each number of jobs, the smallest fleet first."""
+"""The table of a fleet has the newest line of each number of jobs and of leaders, the smallest fleet first."""
 
 from typing import Any
 
@@ -15,10 +15,11 @@ def row(jobs: int, rate: float, decision: dict[str, float]) -> Row:
 
 def test_a_fleet_that_was_measured_again_has_its_newest_line() -> None:
     told = {"p50": 40.0, "p90": 60.0, "p99": 80.0}
-    lines = fleet_table([row(1000, 500.0, told), row(100, 700.0, {}), row(1000, 800.0, told)]).splitlines()[
-        2:
-    ]
+    divided = row(1000, 900.0, told) | {"shards": 3}
+    rows = [row(1000, 500.0, told), row(100, 700.0, {}), divided, row(1000, 800.0, told)]
+    lines = fleet_table(rows).splitlines()[2:]
     assert lines == [
-        "| 100 | 700 | 40 | 151 | - | 99 | 0.51 | 28; 33 | 2.0 |",
-        "| 1,000 | 800 | 40 | 151 | 40 / 80 | 99 | 0.51 | 28; 33 | 2.0 |",
+        "| 100 | 1 | 700 | 40 | 151 | - | 99 | 0.51 | 28; 33 | 2.0 |",
+        "| 1,000 | 1 | 800 | 40 | 151 | 40 / 80 | 99 | 0.51 | 28; 33 | 2.0 |",
+        "| 1,000 | 3 | 900 | 40 | 151 | 40 / 80 | 99 | 0.51 | 28; 33 | 2.0 |",
     ]

@@ -32,10 +32,9 @@ class Process:
 
     def __init__(self, schedule: "Schedule", name: str, shards: int) -> None:
         self.shards, self.leads, self.over = shards, False, False
-        self._gates: Any = Gates(schedule)
-        self.leadership = lease.Leadership(
-            self._gates, "space", "operator", name, SECONDS, self._lost, shards
-        )
+        self._gates = Gates(schedule)
+        api: Any = self._gates
+        self.leadership = lease.Leadership(api, "space", "operator", name, SECONDS, self._lost, shards)
         self.task = asyncio.get_running_loop().create_task(self._run())
 
     @property

@@ -31,6 +31,8 @@ from support.versitygw import KEY, SECRET
 pytestmark = pytest.mark.usefixtures("own_api_server")
 COUNT = 6000
 """Records of a job, 200 a second."""
+KEPT = APPLICATION.replace("numbers.reduce(", 'numbers.reduce(name="sums", ')
+"""The application, with a name for its state: another job may go on with it."""
 Attempts = dict[str, int]
 
 
@@ -63,20 +65,24 @@ class Cluster:
         for shard in (0, 1):  # of the next test's operators nobody waits for these
             await self.api.delete("Lease", OWN, name_of(LEASE, shard))
 
-    async def apply(self) -> None:
+    async def prepare(self) -> None:
         keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET}
         await self._put("Secret", "store", type="Opaque", stringData=keys)
-        await self._put("ConfigMap", "app", data={"j.py": APPLICATION})
-        for name in chain(*self.jobs):
-            store = f"s3://jobs/{self.places.namespace}-{name}?endpoint={self.places.s3.endpoint}&region=us-east-1"
-            spec = {
-                "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
-                "sources": {"numbers": {"generator": {"rate": 200, "count": COUNT}}},
-                "sinks": {"out": {"files": {"path": str(self._output(name)), "fsync": False}}},
-                "workers": {"replicas": 1, "slots": 4},
-                "checkpoint": {"interval": "200ms", "store": store, "secret": "store"},
-            }
-            await self._put("FlameStreamJob", name, spec=spec)
+        await self._put("ConfigMap", "app", data={"j.py": KEPT})
+
+    async def begin(self, name: str, **more: Any) -> None:
+        """A job; with `takeOver` it has the places of the other one."""
+        of = (more.get("takeOver") or {}).get("job", name)
+        store = f"s3://jobs/{self.places.namespace}-{of}?endpoint={self.places.s3.endpoint}&region=us-east-1"
+        spec = {
+            "application": {"file": "j.py", "graph": "graph", "configMap": "app"},
+            "sources": {"numbers": {"generator": {"rate": 200, "count": COUNT}}},
+            "sinks": {"out": {"files": {"path": str(self._output(of)), "fsync": False}}},
+            "workers": {"replicas": 1, "slots": 4},
+            "checkpoint": {"interval": "200ms", "store": store, "secret": "store"},
+            **more,
+        }
+        await self._put("FlameStreamJob", name, spec=spec)
 
     def named(self, shard: int) -> set[str]:
         """Identities of a shard's jobs."""
@@ -132,15 +138,24 @@ class Cluster:
             )
             await asyncio.sleep(0.05)
 
-    async def completed(self) -> None:
-        """Each job delivers what it must, and nothing twice, in one order."""
+    async def phases(self, **wanted: str) -> None:
+        """Until these jobs, with `_` for `-`, have these phases."""
 
         async def good() -> bool:
             jobs = await self.api.list_all("FlameStreamJob", self.places.namespace)
-            return all(part(job, "status", "phase") == "Completed" for job in jobs)
+            seen = {job["metadata"]["name"].replace("-", "_"): part(job, "status", "phase") for job in jobs}
+            return wanted.items() <= seen.items()
 
-        await self.until(good, "all jobs have completed")
-        for name in chain(*self.jobs):
+        await self.until(good, f"phases: {wanted}")
+
+    async def completed(self) -> None:
+        """Each job delivers what it must, and nothing twice, in one order."""
+        await self.phases(**{name.replace("-", "_"): "Completed" for name in chain(*self.jobs)})
+        self.delivered(*chain(*self.jobs))
+
+    def delivered(self, *jobs: str) -> None:
+        """What each must have given."""
+        for name in jobs:
             given = [result for _, _, _, result in sinks.read({"files": {"path": str(self._output(name))}})]
             assert given == results(COUNT), name
 
@@ -192,7 +207,9 @@ def test_a_leader_that_dies_takes_its_own_shard_with_it_and_a_spare_takes_that(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body(cluster: Cluster) -> None:
-        await cluster.apply()
+        await cluster.prepare()
+        for name in chain(*cluster.jobs):
+            await cluster.begin(name)
         for _ in range(3):
             cluster.start(2)
         before = await cluster.coordinated(cluster.by_lease)
@@ -215,7 +232,9 @@ def test_jobs_are_divided_anew_while_they_run_and_nobody_leads_one_twice(
     """From one shard to two, and back."""
 
     async def body(cluster: Cluster) -> None:
-        await cluster.apply()
+        await cluster.prepare()
+        for name in chain(*cluster.jobs):
+            await cluster.begin(name)
         one = cluster.start(1)
         before = await cluster.coordinated(lambda _: [one, one])
         two = [cluster.start(2), cluster.start(2)]
@@ -233,5 +252,28 @@ def test_jobs_are_divided_anew_while_they_run_and_nobody_leads_one_twice(
             each.stop()
         assert await cluster.coordinated(lambda _: [again, again]) == before
         await cluster.completed()
+
+    play(places, monkeypatch, body)
+
+
+@pytest.mark.usefixtures("rights")
+def test_a_job_goes_on_where_one_of_another_shard_ends(
+    places: Places, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Called after the other, it is in that one's shard, and before in its own: leaders give it to each other."""
+
+    async def body(cluster: Cluster) -> None:
+        await cluster.prepare()
+        (blue, *_), (green, *_) = cluster.jobs
+        await cluster.begin(blue)
+        for _ in range(2):
+            cluster.start(2)
+        await cluster.phases(**{blue.replace("-", "_"): "Running"})
+        await cluster.begin(green, takeOver={"job": blue})
+        leave = {"spec": {"handOver": {"to": green}}}
+        await cluster.api.patch("FlameStreamJob", places.namespace, blue, leave)
+        over = {blue.replace("-", "_"): "HandedOver", green.replace("-", "_"): "Completed"}
+        await cluster.phases(**over)
+        cluster.delivered(blue)
 
     play(places, monkeypatch, body)

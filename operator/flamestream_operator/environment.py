@@ -39,7 +39,7 @@ class Environment:
     watch: tuple[str, ...]
     """Namespaces; empty: all."""
     lease: str
-    """Of the first shard; the others' are called after it (shards.py)."""
+    """The first shard's; the others are called after it (shards.py)."""
     lease_seconds: float
     shards: int
     """Leaders among whom the jobs are divided."""

@@ -18,8 +18,7 @@ and try again after pauses of chance. Who leads already is not disturbed: it wro
 
 Keeps: `valid` is false from the moment on at which another could lead a job of its shard. Does not: use
 kopf's peering, or say which job is in which shard (shards.py).
-Measured: 4.3 s from kill -9 of a leader to
-the next one with a duration of 4 s.
+Measured: 4.3 s from kill -9 of a leader to the next one with a duration of 4 s.
 """
 
 import asyncio
@@ -40,7 +39,7 @@ from flamestream_operator.shards import MOST, name_of
 
 _LEASE: Final = {"apiVersion": api_version("Lease"), "kind": "Lease"}
 LABELS: Final = {**MANAGED, "app.kubernetes.io/component": "operator"}
-"""By which a person finds who leads, whatever the release is called."""
+"""A person finds who leads by them, whatever the release is called."""
 SHARDS: Final = f"{GROUP}/shards"
 """The annotation with the number of shards; one without it is of a version that knew one shard."""
 RENEW: Final = 1.0

@@ -37,6 +37,7 @@ def transfer(state, number):
 moved = graph.source("docs").map(lambda document: int(document.text)).transact(transfer)
 moved.committed.sink("moved", key=lambda number: number % {ACCOUNTS})
 moved.aborted.map(lambda aborted: aborted.transaction).sink("refused", key=lambda number: number % {ACCOUNTS})
+accounts.keep_changes(2_000)
 """
 _ASK = """
 import json, pathlib, sys, urllib.error, urllib.request
@@ -106,6 +107,21 @@ def test_no_strict_sum_is_torn_or_old_while_workers_are_killed(bank: FolderJob, 
         bank.wait_ready(180)
         wait_led_elsewhere(bank, before)
     report("queries: workers killed", kills=3, answers=answers)
+
+
+def test_a_watch_goes_on_behind_a_change_at_another_worker(bank: FolderJob, report: Any) -> None:
+    place, balance, seen = "0", OPENING, 0
+    for _ in range(2):
+        before = led_to(bank)
+        told = bank.typed("watch", bank.name, "accounts[3]", "--after", place, "--limit", "20", "--json")
+        for change in map(json.loads, told.splitlines()):
+            seen += 1
+            assert (change["id"], change["before"]) == (str(seen), balance), "each follows the one before"
+            place, balance = change["id"], change["after"]
+        faults.signal_process(bank.kube, sorted(before)[0], "worker")
+        bank.wait_ready(180)
+        wait_led_elsewhere(bank, before)
+    report("a watch: workers killed", kills=2, changes=seen)
 
 
 def test_other_words_of_the_command(bank: FolderJob) -> None:

@@ -26,7 +26,7 @@ from flamestream.cli import (
     validate,
 )
 from flamestream.cli.changes import upgrade
-from flamestream.cli.views import trace, ui
+from flamestream.cli.views import trace, ui, watch
 
 app = frame.command_line(
     "flamestream", "Streaming jobs as graphs of pure functions, exactly once in milliseconds."
@@ -39,6 +39,7 @@ for module in (
     status,
     ui,
     query,
+    watch,
     cat,
     trace,
     audit,

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from flamestream.live.kept_changes import Change, watched
 from flamestream.live.known_job import KnownJob
 from flamestream.live.notebook import Shown, page
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Port, Wanted
 from flamestream.live.trust import authority
-from flamestream.live.watch import Change
+from flamestream.live.watch import EVERY_ROW
 from flamestream.model.errors import ManifestError
 from flamestream.model.time import START, Time
 from flamestream.node.queries.columns import table_of
@@ -79,7 +80,11 @@ class Job:
 
     def watch(self, name: str, key: Hashable, after: str) -> Iterator[Change]:
         """The changes of a table: `Table.watch`."""
-        return self._known("who watches").watch(name).changes(key, after)
+        if key is EVERY_ROW or (isinstance(self._port, KnownJob) and not self._port.keeps_changes(name)):
+            return self._known("who watches all rows").watch(name).changes(key, after)
+        return watched(
+            lambda keys, least: self.read(*keys, at="stale", at_least=least), name, key, after
+        )
 
     def status(self) -> Shown:
         """The job as its coordinator has written it last: a table in a notebook, `.status` in a program. Raises
@@ -153,12 +158,14 @@ class Table:
         rows = list(self.rows(prefix=prefix, at=at))
         return table_of({"key": [key for key, _ in rows], "state": [state for _, state in rows]}, {})
 
-    def watch(self, key: Hashable = None, *, after: str = "") -> Iterator[Change]:
-        """The changes of the table as transactions commit them, each once, without an end; of one key if it is said.
-        `after`: the id of a change, behind which it goes on; left out: from the first one on.
+    def watch(self, key: Hashable = EVERY_ROW, *, after: str = "") -> Iterator[Change]:
+        """The changes of the row of a key as transactions commit them, each once, without an end. `after`: the id of a
+        change, behind which it goes on; left out: from the oldest one on that is kept.
 
-        They come over a sink of events that has the table's changes. Raises ManifestError where the job has none, or is
-        known by its URL alone, and Retryable if nobody answers.
+        The graph says that they are kept: `table.keep_changes()`. Without a key they are those of all rows, which come
+        over a sink of events that has the table's changes, from the first one on, as JSON has them. Raises
+        ManifestError where the job has neither, or is known by its URL alone and no key is said; UserError for
+        changes that are not kept any more; Retryable if nobody answers.
         """
         return self.job.watch(self.name, key, after)
 

@@ -12,10 +12,11 @@ from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
 from flamestream.live.committed import committed_answer, committed_page, recent
 from flamestream.live.notebook import Shown, newest
-from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted, dialled
+from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted, dialled, no_port
 from flamestream.live.trust import pinned
 from flamestream.live.watch import Watch
 from flamestream.model.errors import ManifestError
+from flamestream.model.tables.kept_changes import changes_of
 from flamestream.model.time import Time
 from flamestream.node.queries.rows import Kept
 from flamestream.node.run_folder import RunFolder
@@ -55,8 +56,12 @@ class KnownJob:
             return self._asked.scan(wanted, at, at_least)
         return committed_page(self._graph, self._committed(at_least), self._manifest.store, wanted)
 
+    def keeps_changes(self, table: str) -> bool:
+        """Whether its graph keeps the last changes of a table's rows."""
+        return changes_of(table) in self._graph.kept
+
     def watch(self, table: str) -> Watch:
-        """The changes of a table. Raises ManifestError."""
+        """The changes of a table, by its sink of events. Raises ManifestError."""
         self._kept.row(table, None)
         return Watch(self._manifest, self._graph, table, self._timeout)
 
@@ -87,10 +92,7 @@ class KnownJob:
     @property
     def _asked(self) -> HttpPort:
         if self._port is None:
-            raise ManifestError(
-                f"job {self._manifest.name!r} has no port for queries: add queries: {{listen: 127.0.0.1:7070}} to its "
-                'spec, or ask at="committed"'
-            )
+            raise no_port(self._manifest.name, "127.0.0.1:7070", 'ask at="committed"')
         return self._port
 
     def _committed(self, at_least: Time) -> LastCommit:

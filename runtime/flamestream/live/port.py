@@ -114,6 +114,13 @@ def dialled(listen: str) -> tuple[str, int]:
     return EVERYWHERE.get(host, host), port
 
 
+def no_port(job: str, listen: str, instead: str) -> ManifestError:
+    """The error of a job that has no port. `listen`: where one may be; `instead`: what there is without it."""
+    return ManifestError(
+        f'job {job!r} has no port for queries: add queries: {{listen: "{listen}"}} to its spec, or {instead}'
+    )
+
+
 class Port(Protocol):
     """A job that answers."""
 

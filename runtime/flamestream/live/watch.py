@@ -1,8 +1,9 @@
-"""A watch: the changes of a table as they are committed, each once, over a sink of events that the job has.
+"""A watch over all rows: the changes of a table as they are committed, each once, over a sink of events that the job
+has.
 
     accounts.changes().sink("balances")              in the graph
     balances: {events: {path: ..., listen: ...}}     in the manifest
-    job.table("accounts").watch("ann")               in a program
+    job.table("accounts").watch()                    in a program
 
 Keeps: behind the id of a change come those that follow it, whoever died in between. Does not: keep anything (the sink's
 folder does).
@@ -11,12 +12,12 @@ folder does).
 import http.client
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from flamestream.connectors.http.connector import EventsSpec
 from flamestream.connectors.sinks import settings_of
 from flamestream.job.manifest import Job as Manifest
+from flamestream.live.kept_changes import Change
 from flamestream.live.port import dialled
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import ManifestError, Retryable
@@ -26,22 +27,13 @@ from flamestream.model.tables.ledger import WritesTo
 SILENCE: Final = 20.0
 """Seconds without a word, be it that nothing happens, after which the sink is asked anew."""
 PAUSE: Final = 0.1
+EVERY_ROW: Final = object()
+"""Instead of a key."""
 _GONE: Final = "the sink of changes does not answer"
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A row that a transaction has changed, as JSON has it."""
-
-    id: str
-    """The place of the change: a watch goes on behind it."""
-    key: Any
-    before: Any
-    after: Any
-
-
 class Watch:
-    """The changes of one table, from the sink of events that they go to."""
+    """The changes of one table, from the sink of events that they go to, with values as JSON has them."""
 
     def __init__(self, manifest: Manifest, graph: Graph, table: str, timeout: float) -> None:
         """Raises ManifestError if they go to none."""
@@ -50,7 +42,7 @@ class Watch:
         self._url, self._timeout = spec.url, timeout
 
     def changes(self, key: Any, after: str) -> Iterator[Change]:
-        """Those behind the id `after`, as they come; of one key, or of all for None. Raises Retryable if nobody answers
+        """Those behind the id `after`, as they come; of one key, or of EVERY_ROW. Raises Retryable if nobody answers
         within the time."""
         since = time.monotonic()
         while True:
@@ -59,8 +51,8 @@ class Watch:
                 for number, text in _events(connection, self._url, after):
                     since, after = time.monotonic(), number
                     write = from_json(text)
-                    if key is None or write["key"] == key:
-                        yield Change(number, write["key"], write["before"], write["after"])
+                    if key is EVERY_ROW or write["key"] == key:
+                        yield Change(number, write["key"], write["before"], write["after"], write["deleted"])
             except (OSError, http.client.HTTPException, DecodeError) as error:
                 if time.monotonic() - since > max(self._timeout, SILENCE):
                     raise Retryable(f"{_GONE} at {self._host}:{self._port}: {error}") from error
@@ -101,6 +93,6 @@ def _sink_of(manifest: Manifest, graph: Graph, table: str) -> EventsSpec:
         if isinstance(spec, EventsSpec):
             return spec
     raise ManifestError(
-        f"no sink of events has the changes of {table!r}: add graph.table(...).changes().sink(NAME) to the graph, and "
-        f"NAME: {{events: {{path: FOLDER, listen: HOST:PORT}}}} to spec.sinks"
+        f"no sink of events has the changes of {table!r}: for one row keep_changes() of the table is enough; for all add "
+        f"changes().sink(NAME) of it to the graph, and NAME: {{events: {{path: FOLDER, listen: HOST:PORT}}}} to spec.sinks"
     )

@@ -361,7 +361,8 @@ def _check_ends(graph: Graph) -> None:
         raise GraphError(f"graph {graph.name!r} has {len(graph.vertices)} vertices, more than {MAX_VERTICES}")
     for vertex in graph.vertices:
         used_beside = vertex.beside is not None and len(graph.vertices[vertex.beside].outputs) > 1
-        if vertex.kind is not Kind.SINK and not vertex.outputs and not used_beside:
+        is_asked = bool(vertex.given)  # its state has a name
+        if vertex.kind is not Kind.SINK and not vertex.outputs and not used_beside and not is_asked:
             name = repr(vertex.name) if vertex.beside is None else graph.vertices[vertex.beside].name
             raise GraphError(
                 f"{vertex.place}: {vertex.kind.value} {name} in graph {graph.name!r} leads nowhere: end it "

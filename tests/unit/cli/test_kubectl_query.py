@@ -97,8 +97,8 @@ class Cluster:
         """`kubectl flamestream query bank ROWS...`."""
         return self.types_of(ROWS, *words)
 
-    def types_of(self, rows: Sequence[str], *words: str) -> Said:
-        """`kubectl flamestream query bank`, of these."""
+    def types_of(self, rows: Sequence[str], *words: str, command: str = "query") -> Said:
+        """`kubectl flamestream query bank`, of these; or another command."""
         there = {
             "flamestreamjobs": self.job,
             "secret": {
@@ -108,7 +108,7 @@ class Cluster:
             "forwards": self.forwards,
         }
         (self.folder / "there").write_text(json.dumps(there))
-        return self._terminal.run("query", "bank", *rows, *words)
+        return self._terminal.run(command, "bank", *rows, *words)
 
 
 @pytest.fixture
@@ -282,3 +282,28 @@ def test_a_certificate_that_is_in_pods_alone_needs_its_authority(cluster: Cluste
     cluster.job["spec"]["queries"]["tls"] = {"certFile": "/a", "keyFile": "/b"}
     said = cluster.types()
     assert (said.code, "--ca-file FILE" in said.err) == (ExitCode.USAGE, True)
+
+
+def kept(number: int) -> dict[str, Any]:
+    """The answer about a row that has had so many changes."""
+    changes = [
+        {"number": each, "slots": 1, "key": "ann", "before": each - 1, "after": each, "deleted": False}
+        for each in range(1, number + 1)
+    ]
+    return {"time": str(number), "rows": [{"state": number}, {"state": changes}]}
+
+
+def test_a_row_is_watched_at_one_worker_as_long_as_it_answers_and_then_at_the_next(
+    cluster: Cluster, worker: Worker
+) -> None:
+    other = Worker()
+    worker.answers = [(200, kept(2)), (200, kept(2)), (503, {"error": "the job recovers"})]
+    other.answers = [(200, kept(2)), (200, kept(3))]
+    cluster.forwards = {"bank-1": worker.port, "bank-2": other.port}
+    try:
+        said = cluster.types_of(["accounts['ann']"], "--limit", "2", "--after", "1", command="watch")
+    finally:
+        other.close()
+    assert said.out == "2: accounts['ann'] = 2, was 1\n3: accounts['ann'] = 3, was 2\n"
+    read = [["accounts.changed", "ann"], ["accounts.changes", ["ann", 0]]]
+    assert other.asked[-1][2] == {"read": read, "at": "stale", "at_least": "2"}

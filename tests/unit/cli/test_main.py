@@ -28,6 +28,7 @@ COMMANDS = [
     "status",
     "ui",
     "query",
+    "watch",
     "cat",
     "trace",
     "audit",

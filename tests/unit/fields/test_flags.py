@@ -19,6 +19,8 @@ from flamestream.cli.main import app, main
 from flamestream.job.drills.status import DrillStatus
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import Job
+from flamestream.live import client
+from flamestream.live.kept_changes import Change
 from flamestream.model.errors import Bug
 from flamestream.ui import serving
 from support.fields import parameters
@@ -135,6 +137,12 @@ LINES = [
         refused="are of a page: give a name alone",
     ),
     Line("query --run-folder", "query job.yaml last['A']", "query job.yaml last['A'] --run-folder elsewhere"),
+    Line("watch JOB", "watch job.yaml last['A']", "watch other.yaml last['A']", "calls"),
+    Line("watch ROW", "watch job.yaml last['A']", "watch job.yaml last['B']", "calls"),
+    Line("watch ROW", "", "watch job.yaml last", refused="is no row: write NAME[KEY]"),
+    Line("watch --after", "watch job.yaml last['A']", "watch job.yaml last['A'] --after 3", "calls"),
+    Line("watch --limit", "watch job.yaml last['A']", "watch job.yaml last['A'] --limit 1"),
+    Line("watch --run-folder", "watch job.yaml last['A']", "watch job.yaml last['A'] --run-folder elsewhere", "calls"),
     Line("ui JOB", "ui", "ui job.yaml", "calls"),
     Line("ui --listen", "ui", "ui --listen 127.0.0.1:0", "calls"),
     Line("ui --actions", "ui", "ui --actions", "calls"),
@@ -229,6 +237,7 @@ JSON = {
     "status": "status job.yaml",
     "ui": "ui job.yaml",
     "query": "query job.yaml last['A']",
+    "watch": "watch job.yaml last['A'] --limit 1",
     "cat": "cat shouts job.yaml --limit 1",
     "trace": "trace job.yaml A",
     "audit": "audit job.yaml",
@@ -316,6 +325,12 @@ def terminal(
         return Written(3, 3)
 
     monkeypatch.setattr(history, "written", of_topics)
+
+    def watched(job: Any, *asked: str) -> Iterator[Change]:
+        made.calls.append(f"watch of {asked} of {job._port._manifest.name} in {job._port._folder.path}")
+        return iter([Change("1", "A", "", "A"), Change("2", "A", "A", "B")])
+
+    monkeypatch.setattr(client.Job, "watch", watched)
     path, modules = list(sys.path), set(sys.modules)
     yield made
     sys.path[:] = path
@@ -382,6 +397,7 @@ def test_an_error_is_json_too_wherever_it_is_found(command: str, terminal: Termi
         "bootstrap": ["absent.yaml", "lines=in"],
         "history": ["absent.yaml", "seen.jsonl"],
         "query": ["absent.yaml", "last['A']"],
+        "watch": ["absent.yaml", "last['A']"],
         "reset": ["absent.yaml", "--yes"],
         "trace": ["absent.yaml", "A"],
     }.get(command, ["absent.yaml"])

@@ -107,6 +107,7 @@ class Cluster:
                 if (begun := _FORWARDING.match(process.stdout.readline())) is None:
                     process.kill()
                     raise _not_forwarded(process.communicate()[1].strip())
+                late.cancel()  # it may last
                 yield int(begun[1])
             finally:
                 late.cancel()

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from flamestream.cli import frame
-from flamestream.cli.kubectl import drill, query
+from flamestream.cli.kubectl import drill, query, watch
 from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.screen import lines, row, table
@@ -188,6 +188,7 @@ def upgrade(
 
 app.command("drill")(drill.command)
 app.command("query")(query.command)
+app.command("watch")(watch.command)
 
 
 @app.command()

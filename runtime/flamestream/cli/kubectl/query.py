@@ -7,9 +7,8 @@ Keeps: an answer, or why there is none, within a time. Does not: know the job's 
 import base64
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from functools import cached_property
-from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
@@ -22,7 +21,7 @@ from flamestream.cli.query import AtLeast, AtOption, Cursor, Limit, Prefix, Rows
 from flamestream.connectors.kit.spec import address_of, secret_of
 from flamestream.job import object_names
 from flamestream.job.exit_codes import ExitCode
-from flamestream.live.port import Answer, At, HttpPort, Page, Wanted, answer_in, page_in
+from flamestream.live.port import Answer, At, HttpPort, Page, Wanted, answer_in, no_port, page_in
 from flamestream.live.trust import Trust, authority, pinned
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, ManifestError, Retryable, UserError
@@ -102,6 +101,48 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
         show(rows, there.asked(lambda port: port.read(asked, how, least)), json)
 
 
+class Asking:
+    """The workers of a job: one is asked as long as it answers, then the next."""
+
+    def __init__(
+        self, job: str, pods: Callable[[], list[str]], port: Callable[[str], AbstractContextManager[HttpPort]]
+    ) -> None:
+        """`pods`: names of those whose worker takes part; `port`: that of one of them."""
+        self._job, self._pods, self._port_of = job, pods, port
+        self._turn, self._open = 0, ExitStack()
+        self._port: HttpPort | None = None
+
+    def __call__(self, ask: Callable[[HttpPort], T]) -> T:
+        """The answer. Raises as `Port.read`."""
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return ask(self._port or self._next())
+            except Retryable as error:
+                self.close()
+                if time.monotonic() > deadline:
+                    why = f"job {self._job!r} gives no answer within {PATIENCE:g} s: {error}"
+                    raise Retryable(why) from error
+            time.sleep(PAUSE)
+
+    def close(self) -> None:
+        """Let go of the worker that is asked."""
+        self._port = None
+        self._open.close()
+
+    def _next(self) -> HttpPort:
+        """The port of the next worker. Raises Retryable if there is none."""
+        pods = self._pods()
+        if not pods:
+            raise Retryable(
+                f"none of its workers takes part: `kubectl flamestream status {self._job}` says why"
+            )
+        pod = pods[self._turn % len(pods)]
+        self._turn += 1
+        self._port = self._open.enter_context(self._port_of(pod))
+        return self._port
+
+
 class JobOfCluster:
     """A job that is asked."""
 
@@ -127,25 +168,18 @@ class JobOfCluster:
 
     def asked(self, ask: Callable[[HttpPort], T]) -> T:
         """The answer of a worker's port. Raises as `Port.read`."""
+        with self.asking() as asked:
+            return asked(ask)
+
+    @contextmanager
+    def asking(self) -> Iterator["Asking"]:
+        """Ask its workers' ports, one as long as it answers. Raises ManifestError if it has none."""
         if (queries := self._queries) is None:
-            raise ManifestError(
-                f'job {self._name!r} has no port for queries: add queries: {{listen: "0.0.0.0:7070"}} to its spec, or '
-                "ask --at committed"
-            )
+            raise no_port(self._name, "0.0.0.0:7070", "ask --at committed")
         token, trust, number = self._token(queries), self._trust(queries), address_of(queries["listen"])[1]
-        told = f"none of its workers takes part: `kubectl flamestream status {self._name}` says why"
-        deadline = time.monotonic() + PATIENCE
-        for turn in count():
-            if pods := self._pods():
-                try:
-                    with self._port(pods[turn % len(pods)], number, token, trust) as port:
-                        return ask(port)
-                except Retryable as error:
-                    told = str(error)
-            if time.monotonic() > deadline:
-                break
-            time.sleep(PAUSE)
-        raise Retryable(f"job {self._name!r} gives no answer within {PATIENCE:g} s: {told}")
+        asking = Asking(self._name, self._pods, lambda pod: self._port(pod, number, token, trust))
+        with closing(asking):
+            yield asking
 
     @contextmanager
     def _port(self, pod: str, number: int, token: str, trust: Trust | None) -> Iterator[HttpPort]:

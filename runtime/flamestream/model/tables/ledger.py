@@ -22,6 +22,7 @@ from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.state_names import TABLES, check_name, form_of_tables
 from flamestream.model.stream import Key, Loop, Stream
 from flamestream.model.tables.index import Indexed, no_keys
+from flamestream.model.tables.kept_changes import SLOT, keep
 from flamestream.model.tables.transaction import Aborted, Decision, Read, Rules, State, Write, decide
 from flamestream.model.vertex import Function, Kind, call_site, name_of
 from flamestream.model.windows.marks import unlimited
@@ -172,6 +173,11 @@ class Table(Generic[K, V]):
         it."""
         # as long as it is (!): a row that has changed is never missing
         return unlimited(self.ledger.decided(call_site()).flat_map(WritesTo(self.name)))
+
+    def keep_changes(self, last: int = SLOT) -> None:
+        """Keep the `last` changes of each row at least, so that clients of the job can watch it. Raises GraphError for
+        more than 63,000, and as `changes` does."""
+        keep(self.changes(), self.name, last)
 
 
 @dataclass(frozen=True, slots=True)

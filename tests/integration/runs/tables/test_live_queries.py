@@ -20,7 +20,9 @@ import pyarrow as pa
 import pytest
 
 import flamestream as fs
+from flamestream.live import kept_changes
 from flamestream.live.client import Job
+from flamestream.live.kept_changes import Change
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ManifestError, Retryable, UserError
@@ -49,6 +51,7 @@ moved = lines.filter(lambda line: line[0] != "+").transact(transfer)
 moved.committed.reduce(name="sent", key=lambda line: (line[0], 1), combine=fs.count()).sink("counts")
 moved.aborted.map(lambda a: a.transaction).sink("refused")
 accounts.changes().sink("changes", key=fs.field("key"))
+accounts.keep_changes(1_000)
 """
 TOKEN = "open sesame"
 NAMES = "abcdefgh"
@@ -226,14 +229,42 @@ def test_all_keys_are_given_page_by_page_each_once(bank: Bank) -> None:
     assert (status, len(told["rows"]), "cursor" in told) == (200, 1, True)
 
 
-def test_who_watches_a_key_is_given_each_of_its_changes_once_and_goes_on_where_it_was(bank: Bank) -> None:
-    bank.post("+w5", "w x 1", "w x 1")
+def changes_of(row: str, watch: Iterator[Change], count: int) -> list[tuple[str, int, int]]:
+    """The next changes, all of which are of one row."""
+    found = list(islice(watch, count))
+    assert {change.key for change in found} == {row}
+    return [(change.id, change.before, change.after) for change in found]
+
+
+@pytest.mark.parametrize("by", ["the manifest", "the URL"])
+def test_who_watches_a_row_is_given_each_of_its_changes_once_and_goes_on_where_it_was(
+    bank: Bank, by: str
+) -> None:
+    row = by[-1]
+    bank.post(f"+{row}5", f"{row} x 1", f"{row} x 1")
+    with bank.client() if by == "the manifest" else fs.connect(bank.url, token=TOKEN) as job:
+        accounts = job.table("accounts")
+        assert changes_of(row, accounts.watch(row), 3) == [("1", 0, 5), ("2", 5, 4), ("3", 4, 3)]
+        bank.post(f"+{row}9", f"+{row}1")
+        assert changes_of(row, accounts.watch(row, after="2"), 3) == [("3", 4, 3), ("4", 3, 9), ("5", 9, 1)]
+        time = int(bank.post(*(f"+{row}{balance}" for balance in range(2, 1997)))["time"])
+        read = job.read(("accounts", row), ("accounts.changed", row), at_least=time)
+        assert read.states == (1996, 2000)
+        with pytest.raises(UserError, match=r"change 6 of accounts\['.'\] is not kept any more: ask for"):
+            next(accounts.watch(row, after="5"))
+        every = [(str(number), number - 5, number - 4) for number in range(993, 2001)]  # 1,008 are kept
+        assert changes_of(row, accounts.watch(row), 1008) == every
+        assert changes_of(row, accounts.watch(row, after="1800"), 200) == every[-200:]
+
+
+def test_all_rows_are_watched_over_a_sink_of_events(bank: Bank) -> None:
+    bank.post("+w5", "w x 1")
     with bank.client() as job:
-        watched = list(islice(job.table("accounts").watch("w"), 3))
-        assert [(each.before, each.after) for each in watched] == [(0, 5), (5, 4), (4, 3)]
-        bank.post("+w9", "+w1")
-        again = list(islice(job.table("accounts").watch("w", after=watched[-1].id), 2))
-        assert [(each.before, each.after) for each in again] == [(3, 9), (9, 1)]
+        watch = (change for change in job.table("accounts").watch() if change.key == "w")
+        first = next(watch)
+        assert (first.before, first.after) == (0, 5)
+        behind = (change for change in job.table("accounts").watch(after=first.id) if change.key == "w")
+        assert next(behind).after == 4
         with pytest.raises(ManifestError, match="no sink of events has the changes of 'sent'"):
             job.table("sent").watch()
     with (
@@ -241,6 +272,50 @@ def test_who_watches_a_key_is_given_each_of_its_changes_once_and_goes_on_where_i
         pytest.raises(ManifestError, match="connect by the manifest"),
     ):
         job.table("accounts").watch()
+
+
+def test_a_watch_cannot_begin_where_nothing_is(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_changes, "PATIENCE", 0.0)
+    with bank.client() as job:
+        with pytest.raises(UserError, match="has had 0 changes: a watch cannot go on behind 3"):
+            next(job.table("accounts").watch("nobody", after="3"))
+        with pytest.raises(UserError, match="a number as 12, not 'x'"):
+            next(job.table("accounts").watch("nobody", after="x"))
+
+
+def test_the_command_shows_changes_and_goes_on_behind_one(bank: Bank) -> None:
+    bank.post("+v5", "v x 1", "+v7")
+    said = bank.scratch.type("watch", "job.yaml", "accounts['v']", "--limit", "2")
+    assert said.text == "1: accounts['v'] = 5, was 0\n2: accounts['v'] = 4, was 5\n"
+    said = bank.scratch.type("watch", "job.yaml", "accounts['v']", "--after", "2", "--limit", "1", "--json")
+    assert json.loads(said.text) == {"id": "3", "key": "v", "before": 4, "after": 7, "deleted": False}
+
+
+def test_a_watch_sees_each_change_once_while_workers_die(scratch: Scratch) -> None:
+    """Each change leads to the next, and the last one to what the row is."""
+    bank, over = Bank(scratch), threading.Event()
+
+    def transfers() -> None:
+        while not over.is_set():
+            bank.post("a b 1", "b a 1", "a c 1")
+
+    writer = threading.Thread(target=transfers)
+    writer.start()
+    try:
+        with fs.connect(bank.url, token=TOKEN) as job:
+            balance = seen = 0
+            for victim in range(3):
+                pids, goal = bank.workers(), seen + 50
+                os.kill(pids[victim % len(pids)], signal.SIGKILL)
+                for change in job.table("accounts").watch("a", after=str(seen)):
+                    seen += 1
+                    assert (int(change.id), change.before) == (seen, balance)
+                    balance = change.after
+                    if seen > goal and len(bank.workers()) == 3:
+                        break
+    finally:
+        over.set()
+        writer.join()
 
 
 def test_and_from_the_last_epoch_too(bank: Bank) -> None:

@@ -23,10 +23,10 @@ from flamestream.live.trust import Trust, authority
 from flamestream.model.decoding import DecodeError, from_json, json_decoder, msgpack_decoder
 from flamestream.model.errors import FlameStreamError, ManifestError, Retryable, UserError
 from flamestream.model.payloads.codec import decode, encode
-from flamestream.model.payloads.plain import plain
 from flamestream.model.time import Time
 from flamestream.node.queries.columns import table_of
 from flamestream.node.queries.committed import NOTHING
+from flamestream.node.queries.page_text import page_text, text_of
 from flamestream.node.queries.question import ENCODED
 from flamestream.node.queries.rows import cursor_of
 
@@ -86,13 +86,12 @@ class Wanted:
 def written(answer: Answer) -> bytes:
     """An answer as the port writes it, for programs without the job's classes."""
     rows = [{} if state is NOTHING else {"state": state} for state in answer.states]
-    return msgspec.json.encode({"time": str(answer.time), "rows": rows}, enc_hook=plain)
+    return text_of({"time": str(answer.time), "rows": rows})
 
 
 def written_page(page: Page) -> bytes:
     """A page as the port writes it, for programs without the job's classes."""
-    rows = [{"key": key, "state": state} for key, state in page.rows]
-    return msgspec.json.encode({"time": str(page.time), "rows": rows, "cursor": page.cursor}, enc_hook=plain)
+    return page_text(page.time, page.rows, page.cursor)
 
 
 def page_in(data: bytes, at: At) -> Page:
@@ -194,7 +193,7 @@ class HttpPort:
                 f'{self._url} cannot answer at="committed", which is read from the store: connect by the manifest'
             )
         asked |= {"at": at, "at_least": str(at_least)}
-        body = msgspec.msgpack.encode(asked) if self._typed else msgspec.json.encode(asked, enc_hook=plain)
+        body = msgspec.msgpack.encode(asked) if self._typed else text_of(asked)
         deadline = time.monotonic() + self._timeout
         while True:
             status, data = self._post(body)

@@ -93,6 +93,7 @@ def _sink_of(manifest: Manifest, graph: Graph, table: str) -> EventsSpec:
         if isinstance(spec, EventsSpec):
             return spec
     raise ManifestError(
-        f"no sink of events has the changes of {table!r}: for one row keep_changes() of the table is enough; for all add "
-        f"changes().sink(NAME) of it to the graph, and NAME: {{events: {{path: FOLDER, listen: HOST:PORT}}}} to spec.sinks"
+        f"no sink of events has the changes of {table!r}: for one row keep_changes() of the table is enough; for all "
+        "add changes().sink(NAME) of it to the graph, and NAME: {events: {path: FOLDER, listen: HOST:PORT}} to "
+        "spec.sinks"
     )

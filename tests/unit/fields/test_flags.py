@@ -142,7 +142,12 @@ LINES = [
     Line("watch ROW", "", "watch job.yaml last", refused="is no row: write NAME[KEY]"),
     Line("watch --after", "watch job.yaml last['A']", "watch job.yaml last['A'] --after 3", "calls"),
     Line("watch --limit", "watch job.yaml last['A']", "watch job.yaml last['A'] --limit 1"),
-    Line("watch --run-folder", "watch job.yaml last['A']", "watch job.yaml last['A'] --run-folder elsewhere", "calls"),
+    Line(
+        "watch --run-folder",
+        "watch job.yaml last['A']",
+        "watch job.yaml last['A'] --run-folder elsewhere",
+        "calls",
+    ),
     Line("ui JOB", "ui", "ui job.yaml", "calls"),
     Line("ui --listen", "ui", "ui --listen 127.0.0.1:0", "calls"),
     Line("ui --actions", "ui", "ui --actions", "calls"),

@@ -59,7 +59,9 @@ def test_every_change_is_given_once_and_in_order_from_any_place_on(
     place = data.draw(st.integers(max(0, total - slots * SLOT), total))
     row = Row(slots, repeat(total))
     found = list(islice(watched(row, "t", "a", str(place)), total - place))
-    assert [(change.id, change.after) for change in found] == [(str(n), n) for n in range(place + 1, total + 1)]
+    assert [(change.id, change.after) for change in found] == [
+        (str(n), n) for n in range(place + 1, total + 1)
+    ]
 
 
 @given(st.integers(1, 4), st.lists(st.integers(0, SLOT // 2), max_size=40))

@@ -15,16 +15,15 @@ import msgspec
 from flamestream.core.protocol.actions import Answered
 from flamestream.model.errors import UserError
 from flamestream.model.payloads.codec import decode, encode
-from flamestream.model.payloads.plain import plain
 from flamestream.net.http_exchange import Headers
 from flamestream.node.queries.columns import stream_of, table_of
+from flamestream.node.queries.page_text import page_text, text_of
 from flamestream.node.queries.question import ENCODED
 from flamestream.node.queries.rows import Kept, Row, cursor_of
 
 ARROW: Final = "application/vnd.apache.arrow.stream"
 Reply = tuple[int, bytes, Headers]
 """The status, the body, and headers; a body without a type is JSON."""
-_json: Final = msgspec.json.Encoder(enc_hook=plain).encode
 
 
 class Page:
@@ -36,11 +35,8 @@ class Page:
     def as_json(self, answer: Answered) -> Reply:
         time = str(answer.time)
         if self._scanned:
-            found: list[Any] = [
-                {"key": key, "state": state} for key, state in zip(*self._found(answer), strict=True)
-            ]
-            cursor = {"cursor": cursor_of(answer.upto)} if answer.upto else {}
-            return _of_json({"time": time, "rows": found, **cursor})
+            found = zip(*self._found(answer), strict=True)
+            return 200, page_text(answer.time, found, cursor_of(answer.upto)) + b"\n", ()
         rows = [
             {"name": row.name, "key": row.key} | ({} if state is None else {"state": decode(state)})
             for row, state in zip(self._rows, answer.states, strict=True)
@@ -59,7 +55,7 @@ class Page:
         try:
             table = table_of(columns | {"key": keys, "state": states}, about)
         except UserError as error:
-            return 409, _json({"error": f"{error}: ask for JSON"}), ()
+            return 409, text_of({"error": f"{error}: ask for JSON"}), ()
         return 200, stream_of(table), [("content-type", ARROW)]
 
     def _found(self, answer: Answered) -> tuple[list[Any], list[Any]]:
@@ -75,9 +71,9 @@ class One(Page):
         (row,), (state,) = self._rows, answer.states
         time = str(answer.time)
         if state is None:
-            return 404, _json({"time": time, "error": f"{row.written} has no state"}) + b"\n", ()
+            return 404, text_of({"time": time, "error": f"{row.written} has no state"}) + b"\n", ()
         return _of_json({"time": time, "state": decode(state)})
 
 
 def _of_json(body: dict[str, Any]) -> Reply:
-    return 200, _json(body) + b"\n", ()
+    return 200, text_of(body) + b"\n", ()

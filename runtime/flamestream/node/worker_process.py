@@ -271,8 +271,9 @@ class _WorkerProcess:
         file = queries.token_file
         token = None if file is None else secret_of(file, "spec.queries.tokenFile")
         return QueryDoor(
-            graph, settings.job, settings.slots, queries, token, self._reactor, self._inbox.append
-        )
+            graph, settings.job, settings.slots, queries, token, self._reactor, self._inbox.append,
+            lambda: self._reactor.waited_us,
+        )  # fmt: skip
 
     def _traced(self, graph: Graph, tracing: Tracing) -> Stepped:
         """The worker, with what tells spans of it."""

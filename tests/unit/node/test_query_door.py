@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 import flamestream as fs
 from flamestream.core.protocol.actions import Answered
 from flamestream.core.protocol.events import Queried, QueryLeft
@@ -65,19 +67,27 @@ class Client:
 class World:
     """A door whose worker answers at once."""
 
-    def __init__(self, share: float, *, answers: bool = True) -> None:
+    def __init__(self, share: float, *, answers: bool = True, idle: float | None = None) -> None:
+        """`idle`: the part of its time that the stream leaves; None: its worker always has something to do."""
+        self.answers, self.left, self._idle = answers, list[int](), idle
         graph = fs.Graph("g")
         graph.source("in").reduce(name="seen", key=str, combine=fs.count()).sink("out")
-        self.reactor, self.clients = Reactor(), list[Client]()
+        self.reactor, self.clients, self._most = Reactor(), list[Client](), 0
+        self._told = 0
         settings, reactor = Queries("h:1", share=share), self.reactor
-        self.door = QueryDoor(graph, "j", 16, settings, None, reactor, self._asked)  # type: ignore[arg-type]
+        self.door = QueryDoor(graph, "j", 16, settings, None, reactor, self._asked, self._waited)  # type: ignore[arg-type]
 
-        self.answers, self.left = answers, list[int]()
+
+    def _waited(self) -> int:
+        idle = 0.0 if self._idle is None else self.reactor.time * self._idle - self._told * CONNECTION_US
+        self._most = max(self._most, int(idle))
+        return self._most
 
     def _asked(self, event: Any) -> None:
         if isinstance(event, QueryLeft):
             self.left.append(event.number)
         elif isinstance(event, Queried) and self.answers:
+            self._told += 1
             self.reactor.later(0, lambda: self.door.told(Answered(event.number, Time(1), [None])))
 
     def ask(self) -> Client:
@@ -99,6 +109,19 @@ def test_clients_that_ask_without_end_have_the_share_of_the_worker_s_time() -> N
             world.reactor.go_on(50)
             asking = [client if not client.answers else world.ask() for client in asking]
         assert 0.9 * share < world.answered * CONNECTION_US / world.reactor.time < 1.1 * share
+
+
+@pytest.mark.parametrize("needed", [0.0, 0.3, 0.6])
+def test_of_time_that_the_stream_does_not_need_they_have_the_half_beyond_it(needed: float) -> None:
+    """What is idle behind their answers is theirs: so they have as much more than their share as stays idle."""
+    world = World(0.25, idle=1 - needed)
+    asking = [world.ask() for _ in range(16)]
+    for _ in range(20_000):
+        world.reactor.go_on(50)
+        asking = [client if not client.answers else world.ask() for client in asking]
+    answers = world.answered * CONNECTION_US / world.reactor.time
+    assert 0.9 < answers / ((1 + 0.25 - needed) / 2) < 1.1
+    assert answers + needed < 1
 
 
 def test_who_is_above_it_waits_and_is_answered_in_turn() -> None:

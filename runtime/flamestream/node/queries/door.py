@@ -8,7 +8,7 @@ A time is a text, for it is too great for a number of JavaScript. Clients that k
 application/msgpack`, and get states as they are encoded; and may ask in that way (`content-type`). Columns of Arrow
 are a form of answers, too (reply.py).
 
-Keeps: what goes into answers is a share of this worker's time; a client is answered once, or told why not, within a
+Keeps: what goes into answers is a share of this worker's time, and time that nothing else needed; a client is answered once, or told why not, within a
 time. Does not: read a state, or know which worker has it (core/worker/queries/gateway.py).
 """
 
@@ -74,8 +74,10 @@ class QueryDoor:
         token: str | None,
         reactor: Reactor,
         post: Post,
+        waited: Callable[[], int],
     ) -> None:
-        """Raises UserError for a certificate that cannot be read."""
+        """`waited`: the microseconds in which this worker has had nothing to do so far. Raises UserError for a
+        certificate that cannot be read."""
         self._graph, self._kept, self._slots, self._settings = graph, Kept(graph), slots, settings
         self._reactor, self._post = reactor, post
         self._base = f"/v1/jobs/{job}/"
@@ -92,6 +94,7 @@ class QueryDoor:
         self._number = 0
         self._left, self._since = 0.0, reactor.instant()
         """Microseconds that may go into answers now, as of an instant."""
+        self._waited, self._waited_before = waited, waited()
 
     @property
     def problem(self) -> str:
@@ -260,11 +263,12 @@ class QueryDoor:
 
     def _rests(self) -> float:
         """The seconds until there is time for an answer."""
-        now, share = self._reactor.instant(), self._settings.share
+        now, waited, share = self._reactor.instant(), self._waited(), self._settings.share
+        idle = waited - self._waited_before
         # at most a tenth of a second's worth is saved up
-        self._left = min(self._left + (now - self._since) * share, 100_000 * share)
-        self._since = now
-        return max(0.0, -self._left / share / 1e6)
+        self._left = min(self._left + (now - self._since) * share + idle, 100_000 * share)
+        self._since, self._waited_before = now, waited
+        return max(0.0, -self._left / (share + 1) / 1e6)  # so soon, if nothing else is to be done until then
 
     def _spent(self, began: int) -> None:
         self._left -= self._reactor.instant() - began + CONNECTION_US // 2

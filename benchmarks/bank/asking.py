@@ -4,7 +4,8 @@ Each is a connection that asks for one account after the other, and waits for ea
 sockets, as a load generator's do: a client library in processes of their own takes more of two cores than what it
 asks. Of an answer they look at no more than where it ends and whether it is one.
 
-SPEECH is `strict` or `stale`, for a job's port, or `redis`, the floor: MGET of one key, by the same loop.
+SPEECH is `strict` or `stale`, for a job's port; `scan`: for one page of 10,000 accounts behind the other, strict; or
+`redis`, the floor: MGET of one key, by the same loop.
 """
 
 import json
@@ -63,30 +64,44 @@ class Clients:
         }  # fmt: skip
 
 
+Words = Callable[["_Client", int], bytes]
+"""(who asks, an account) -> a question."""
+
+
 class _Client:
     """A connection, and what it waits for."""
 
-    __slots__ = ("asked", "got", "socket", "words")
+    __slots__ = ("asked", "cursor", "got", "socket", "words")
 
     def __init__(self, port: int) -> None:
         self.socket = socket.create_connection(("127.0.0.1", port))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.got = self.words = b""
+        self.got = self.words = self.cursor = b""
         self.asked = 0.0
 
 
-def _of_job(at: str) -> Callable[[int], bytes]:
-    def words(account: int) -> bytes:
-        body = b'{"read":[["accounts",%d]],"at":"%s"}' % (account, at.encode())
-        return b"POST /v1/jobs/bank/query HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (
-            len(body),
-            body,
-        )
+def _of_job(at: str) -> Words:
+    def words(_client: _Client, account: int) -> bytes:
+        return _posted(b'{"read":[["accounts",%d]],"at":"%s"}' % (account, at.encode()))
 
     return words
 
 
-def _of_redis(account: int) -> bytes:
+def _of_scan(client: _Client, _account: int) -> bytes:
+    return _posted(b'{"scan":"accounts","limit":10000,"cursor":"%s"}' % client.cursor)
+
+
+def _posted(body: bytes) -> bytes:
+    return b"POST /v1/jobs/bank/query HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
+
+
+def _cursor_in(got: bytes) -> bytes:
+    """The place behind a page; b"": it was the last one, or none."""
+    _, found, rest = got.rpartition(b'"cursor":"')
+    return rest[: rest.index(b'"')] if found else b""
+
+
+def _of_redis(_client: _Client, account: int) -> bytes:
     return b"*2\r\n$4\r\nMGET\r\n$%d\r\n%d\r\n" % (len(str(account)), account)
 
 
@@ -102,7 +117,7 @@ def _redis_ends(got: bytes) -> bool:
     return got.count(b"\r\n") == 3 or got == b"*1\r\n$-1\r\n"
 
 
-def _said(begin: float, seconds: float, clients: Sequence[_Client], pause: float, words: Callable[[int], bytes],
+def _said(begin: float, seconds: float, clients: Sequence[_Client], pause: float, words: Words,
           ends: Callable[[bytes], bool], begins: bytes) -> Iterator[float]:  # fmt: skip
     """The milliseconds that each answer took. Raises SystemExit for what is none."""
     poll, rng, end = select.epoll(), Random(1), begin + seconds
@@ -113,7 +128,7 @@ def _said(begin: float, seconds: float, clients: Sequence[_Client], pause: float
     while (now := time.monotonic()) < end:
         while rests and rests[0][0] <= now:
             _, client = rests.popleft()
-            client.words, client.asked = words(rng.randrange(ACCOUNTS)), time.monotonic()
+            client.words, client.asked = words(client, rng.randrange(ACCOUNTS)), time.monotonic()
             client.socket.sendall(client.words)
         for number, _ in poll.poll(max(0.0, min(rests[0][0] if rests else end, end) - now)):
             client = by_number[number]
@@ -122,7 +137,7 @@ def _said(begin: float, seconds: float, clients: Sequence[_Client], pause: float
                 raise SystemExit("a connection was closed")
             if not ends(client.got):
                 continue
-            got, client.got = client.got, b""
+            got, client.got, client.cursor = client.got, b"", _cursor_in(client.got)
             if got.startswith(begins):
                 yield ((now := time.monotonic()) - client.asked) * 1e3
                 rests.append((now + pause, client))
@@ -136,7 +151,8 @@ def main(arguments: Sequence[str]) -> None:
     speech, port, seconds, count, pause = arguments
     clients = [_Client(int(port)) for _ in range(int(count))]
     of_redis = speech == "redis"
-    words, ends = (_of_redis, _redis_ends) if of_redis else (_of_job(speech), _http_ends)
+    of_job = _of_scan if speech == "scan" else _of_job(speech)
+    words, ends = (_of_redis, _redis_ends) if of_redis else (of_job, _http_ends)
     begin = time.monotonic()
     begins = b"*1" if of_redis else b"HTTP/1.1 200"
     took = list(_said(begin, float(seconds), clients, float(pause), words, ends, begins))

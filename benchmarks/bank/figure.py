@@ -33,7 +33,7 @@ from harness.drive import noise, where
 from harness.job import free_port
 from harness.report import CACHE
 from harness.rows import parser_of, tell
-from harness.tables.bank import FLOOR, UNSYNCED, bank_table
+from harness.tables.bank import FLOOR, PACED, SCANNING, UNSYNCED, bank_table
 from nexmark.outside import Phase
 from systems.base import Failed, NotHere
 
@@ -215,6 +215,8 @@ def queries() -> Measured:
             for phase in (at(100.0, 8.0), busy):
                 told |= _asked(Clients(how, count, pause), phase)
             yield f"{count} {how}", told
+    for case, clients in ((PACED, Clients("strict", 16, 0.002)), (SCANNING, Clients("scan", 1))):
+        yield case, _asked(clients, busy)
     floor = _tried(redis_answers, clients=Clients("redis", 16), seconds=6.0)
     yield FLOOR, floor if "reason" in floor else {"asked, 100/s": floor}
 

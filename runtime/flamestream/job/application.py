@@ -14,11 +14,12 @@ import importlib.util
 import re
 import sys
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from flamestream.job.namesakes import executed, loaded, namesake
 from flamestream.job.py_files import PyFile, check_loaded, folder_of
 from flamestream.model.calls.productions import with_productions
 from flamestream.model.errors import FlameStreamError, ManifestError, UserError
@@ -101,18 +102,16 @@ def _imported(file: Path, py_files: Sequence[Path]) -> ModuleType:
     if known is not None:
         if Path(getattr(known, "__file__", None) or "").absolute() == file.absolute():
             return known
-        raise ManifestError(
-            f"{file}: a module named {file.stem!r} is loaded already ({known}): rename the file"
-        )
+        return namesake(file, known, lambda: _executed(file, lambda: executed(file)))
     _put_first([file.absolute().parent, *py_files])
-    return _executed(file)
+    return loaded(file, _executed(file, lambda: importlib.import_module(file.stem)))
 
 
-def _executed(file: Path) -> ModuleType:
+def _executed(file: Path, execute: Callable[[], ModuleType]) -> ModuleType:
     # Finders remember what a folder held: a file that was made a moment ago may not be seen.
     importlib.invalidate_caches()
     try:
-        return importlib.import_module(file.stem)
+        return execute()
     except FlameStreamError as error:
         if isinstance(error, UserError) and not _PLACED.match(str(error)):
             error.args = (f"{_line_of(error)}: {error}",)

@@ -44,7 +44,8 @@ class Queries(Part, frozen=True):
     ] = field(default_factory=list)
     """The names of the tables and states that may be asked for; left out: all."""
     share: Annotated[float, Meta(gt=0, le=1)] = 0.25
-    """The part of a worker's time, about, that may go into answers: clients above that wait."""
+    """The part of a worker's time, about, that may go into answers whatever the stream needs: clients above that, and
+    above half of what it leaves, wait."""
 
     def __post_init__(self) -> None:
         """Raises ValueError for an address that is none."""

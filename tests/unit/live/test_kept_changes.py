@@ -32,10 +32,10 @@ class Row:
         self._slots, self._numbers, self._times = slots, numbers, count(1)
 
     def __call__(self, keys: list[Key], at_least: Time) -> Answer:
-        (_, _), (_, (_, slot)) = keys  # type: ignore[misc]
+        slot: Any = keys[1][1]
         number, time = next(self._numbers), Time(next(self._times))
         assert at_least < time, "an answer is asked to have what the one before had"
-        numbers = [each for each in range(1, number + 1) if slot_of(each, self._slots) == slot][-SLOT:]
+        numbers = [each for each in range(1, number + 1) if slot_of(each, self._slots) == slot[1]][-SLOT:]
         its = tuple(KeptChange(each, self._slots, "a", each - 1, each, False) for each in numbers)
         return Answer(time, (number or NOTHING, its or NOTHING), "stale")
 

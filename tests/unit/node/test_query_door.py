@@ -77,7 +77,6 @@ class World:
         settings, reactor = Queries("h:1", share=share), self.reactor
         self.door = QueryDoor(graph, "j", 16, settings, None, reactor, self._asked, self._waited)  # type: ignore[arg-type]
 
-
     def _waited(self) -> int:
         idle = 0.0 if self._idle is None else self.reactor.time * self._idle - self._told * CONNECTION_US
         self._most = max(self._most, int(idle))

@@ -8,8 +8,9 @@ A time is a text, for it is too great for a number of JavaScript. Clients that k
 application/msgpack`, and get states as they are encoded; and may ask in that way (`content-type`). Columns of Arrow
 are a form of answers, too (reply.py).
 
-Keeps: what goes into answers is a share of this worker's time, and time that nothing else needed; a client is answered once, or told why not, within a
-time. Does not: read a state, or know which worker has it (core/worker/queries/gateway.py).
+Keeps: what goes into answers is a share of this worker's time, and half of what nothing else needs beyond it; a client
+is answered once, or told why not, within a time. Does not: read a state, or know which worker has it
+(core/worker/queries/gateway.py).
 """
 
 from collections import deque

@@ -4,6 +4,7 @@ Keeps: a job that nobody looks at costs a look at the times of two files a secon
 command that is started writes itself.
 """
 
+import asyncio
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,11 +18,12 @@ from flamestream.job.status import JobStatus
 from flamestream.model.errors import FlameStreamError
 from flamestream.node.job_state import described
 from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.ui.asked import seconds_in, wanted, word_in
 from flamestream.ui.commands import Commands
-from flamestream.ui.log_files import LEVELS, LogTail, Wanted, merged
+from flamestream.ui.log_files import LogTail, merged
 from flamestream.ui.marks import MOST, Mark, mark_of, without_repeats
 from flamestream.ui.samples import Sample, Samples
-from flamestream.ui.source import Kind, Ran, Refused, Row
+from flamestream.ui.source import Kind, Ran, Refused, Row, row_of
 
 MOST_JOBS: Final = 5000
 LIST_EVERY: Final = 1.0
@@ -57,6 +59,9 @@ class _Known:
 
 class LocalJobs:
     """`source.JobSource`."""
+
+    kinds: Final[tuple[Kind, ...]] = ("graph", "snapshots", "audit", "item", "drill")
+    victims: Final = ("worker", "coordinator", "driver", "standby")
 
     def __init__(self, root: Path, *, actions: bool) -> None:
         """`root`: a run folder, or the folder of several."""
@@ -97,8 +102,8 @@ class LocalJobs:
     def marks(self, job: str) -> list[Mark]:
         return self._known(job).marks
 
-    def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]:
-        return merged(self._known(job).folder.logs, _wanted(asked))
+    async def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]:
+        return await asyncio.to_thread(merged, self._known(job).folder.logs, wanted(asked))
 
     # --- commands -------------------------------------------------------------------------------------------
 
@@ -112,7 +117,7 @@ class LocalJobs:
             known.plan = code, ran
         return ran
 
-    def start(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
+    async def start(self, job: str, kind: Kind, asked: dict[str, str], *, by: str) -> Ran:
         """Start a command that takes its time."""
         if kind == "drill" and not self.actions:
             raise Refused(403, "this page may only look: start it with --actions")
@@ -149,7 +154,15 @@ class LocalJobs:
             case "audit":
                 return ["audit", folder, "--json"]
             case "drill":
-                return ["drill", folder, "--kill", _word(asked, "kill"), "--after", _seconds(asked), "--json"]
+                return [
+                    "drill",
+                    folder,
+                    "--kill",
+                    word_in(asked, "kill"),
+                    "--after",
+                    seconds_in(asked),
+                    "--json",
+                ]
             case "item":
                 text, sink = asked.get("text", ""), asked.get("sink", "")
                 return ["trace", folder, f"--sink={sink}", "--limit=20", "--json", "--", text]
@@ -194,29 +207,12 @@ class LocalJobs:
             phase = "damaged" if known.problem else "starting" if running else "never began"
             problems = 1 if known.problem else 0
             return Row(job=job, phase=phase, running=running, guarantee=known.guarantee, problems=problems)
-        recovery = status.last_recovery
-        recovered = recovery is not None and recovery.kind != "start"
-        latency = status.latency if status.latency is not None and status.latency.calls else None
         audit = self._commands.ran((job, "audit"))
-        return Row(
-            job=job,
+        return row_of(
+            job, status, running=running, guarantee=known.guarantee,
             phase=status.phase if running else status.outcome or "cut off",
-            running=running,
-            guarantee=known.guarantee,
-            workers=len(status.workers),
-            wanted=status.wanted,
-            standbys=len(status.standbys),
-            p50_ms=latency.p50_ms if latency else None,
-            p99_ms=latency.p99_ms if latency else None,
-            epoch=status.epoch,
-            epoch_at=status.cut_time,
-            unsaved_since=status.unsaved_since,
-            recovery=recovery.cause if recovered and recovery else "",
-            recovery_ms=recovery.duration_ms if recovered and recovery else 0,
             audit=VERDICTS.get(audit.code, "") if audit.state == "done" else "",
-            problems=len(status.problems),
-            updated=status.updated,
-        )
+        )  # fmt: skip
 
 
 def _look(known: _Known) -> None:
@@ -261,30 +257,3 @@ def _time(path: Path) -> int:
         return path.stat().st_mtime_ns
     except FileNotFoundError:
         return 0
-
-
-def _wanted(asked: dict[str, str]) -> Wanted:
-    level, attempt, limit = asked.get("level", "info"), asked.get("attempt", ""), asked.get("limit", "200")
-    if level not in LEVELS:
-        raise Refused(400, f"level is one of {', '.join(LEVELS)}, not {level!r}")
-    if not limit.isdecimal() or (attempt and not attempt.isdecimal()):
-        raise Refused(400, "limit and attempt are numbers")
-    return Wanted(
-        asked.get("process", ""), level, asked.get("text", ""), int(attempt) if attempt else None,
-        asked.get("since", ""), asked.get("until", ""), int(limit),
-    )  # fmt: skip
-
-
-def _word(asked: dict[str, str], name: str) -> str:
-    """A word that no command line takes for an option."""
-    word = asked.get(name, "")
-    if not word or word.startswith("-"):
-        raise Refused(400, f"{name} is missing")
-    return word
-
-
-def _seconds(asked: dict[str, str]) -> str:
-    try:
-        return str(min(3600.0, max(0.0, float(asked.get("after", "0")))))
-    except ValueError as error:
-        raise Refused(400, "after is a number of seconds") from error

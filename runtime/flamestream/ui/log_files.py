@@ -66,12 +66,20 @@ class Wanted:
 
 def merged(folder: Path, wanted: Wanted) -> list[dict[str, Any]]:
     """The newest lines of all logs of a folder, in the order of their moments."""
-    found = [line for path in sorted(folder.glob("*.log")) for line in _lines_of(path, wanted)]
-    found.sort(key=lambda line: line["at"])
-    return found[-min(wanted.limit, MOST_LINES) :]
+    return newest(
+        (line for path in sorted(folder.glob("*.log")) for line in sifted(path.stem, _end_of(path), wanted)),
+        wanted,
+    )
 
 
-def _lines_of(path: Path, wanted: Wanted) -> Iterator[dict[str, Any]]:
+def newest(found: Iterable[dict[str, Any]], wanted: Wanted) -> list[dict[str, Any]]:
+    """As many lines as are wanted, in the order of their moments."""
+    lines = sorted(found, key=lambda line: str(line["at"]))
+    return lines[-min(wanted.limit, MOST_LINES) :]
+
+
+def sifted(process: str, texts: Iterable[str], wanted: Wanted) -> Iterator[dict[str, Any]]:
+    """The lines of a process's log that are wanted, with its name."""
     allowed = LEVELS[LEVELS.index(wanted.level) :]
     checks: list[Callable[[dict[str, Any]], bool]] = [
         lambda line: line["level"] in allowed,
@@ -85,8 +93,8 @@ def _lines_of(path: Path, wanted: Wanted) -> Iterator[dict[str, Any]]:
         ),
         lambda line: not wanted.text or wanted.text.lower() in str(line).lower(),
     ]
-    for line in _parsed(_end_of(path)):
-        line["process"] = path.stem
+    for line in _parsed(texts):
+        line["process"] = process
         if all(check(line) for check in checks):
             yield line
 
@@ -112,7 +120,7 @@ def _parsed(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
             line = None
         if not (isinstance(line, dict) and {"at", "level", "event"} <= line.keys()):
             line = _plain(text, at)
-        at = str(line["at"])
+        line["at"] = at = str(line["at"])  # whoever prints a line may have put anything there
         yield line
 
 

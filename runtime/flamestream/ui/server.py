@@ -13,9 +13,9 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from flamestream.ui.gate import Gate
+from flamestream.ui.door import Caller, Door, What
 from flamestream.ui.source import JobSource, Kind, Refused
-from flamestream.ui.viewers import Viewers, figures
+from flamestream.ui.viewers import MOST, Viewer, Viewers, figures
 
 STATIC: Final = Path(__file__).parent / "static"
 """The page as `scripts/page.py` builds it."""
@@ -35,18 +35,21 @@ PULSE: Final = 10.0
 MOST_BODY: Final = 64 << 10
 ANSWERED: Final[tuple[Kind, ...]] = ("graph", "snapshots", "item")
 STARTED: Final[tuple[Kind, ...]] = ("audit", "drill")
+LOGIN: Final = "/api/v1/login"
+CALLER: Final = web.RequestKey("caller", Caller)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-def application(source: JobSource, gate: Gate, *, version: str) -> web.Application:
-    """The server, to be run by a runner of aiohttp's. Its looks begin with it and end with it."""
-    app = web.Application(middlewares=[_guarded(gate)], client_max_size=MOST_BODY)
-    api = _Api(source, gate, version)
+def application(source: JobSource, door: Door, *, version: str, most_of_one: int = MOST) -> web.Application:
+    """The server, to be run by a runner of aiohttp's. Its looks begin with it and end with it. `most_of_one`: viewers
+    of one caller."""
+    app = web.Application(middlewares=[_guarded(door)], client_max_size=MOST_BODY)
+    api = _Api(source, door, version, Viewers(source, most_of_one))
     app.add_routes(
         [
             web.get("/", _page),
             web.get("/assets/{name}", _asset),
-            web.post("/api/v1/login", api.login),
+            web.post(LOGIN, api.login),
             web.get("/api/v1", api.about),
             web.get("/api/v1/jobs", api.jobs),
             web.get("/api/v1/events", api.events),
@@ -62,10 +65,10 @@ def application(source: JobSource, gate: Gate, *, version: str) -> web.Applicati
     return app
 
 
-def _guarded(gate: Gate) -> Any:
+def _guarded(door: Door) -> Any:
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        answer = await _answer(gate, request, handler)
+        answer = await _answer(door, request, handler)
         if not answer.prepared:
             answer.headers.update(HEADERS)
         return answer
@@ -73,14 +76,14 @@ def _guarded(gate: Gate) -> Any:
     return guarded
 
 
-async def _answer(gate: Gate, request: web.Request, handler: Handler) -> web.StreamResponse:
+async def _answer(door: Door, request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
-        if request.path.startswith("/api/") and request.path != "/api/v1/login":
-            status = gate.refuses(request.headers, request.cookies, changes=request.method == "POST")
-            if status is not None:
-                return _error(status, status.phrase)
-        elif not gate.is_ours(request.headers.get("Host", "")):
-            return _error(421, "this server has another name")
+        if not door.is_ours(request.headers.get("Host", "")):
+            raise Refused(421, "this server has another name")
+        if request.path.startswith("/api/") and request.path != LOGIN:
+            request[CALLER] = await door.enter(
+                request.headers, request.cookies, changes=request.method == "POST"
+            )
         return await handler(request)
     except Refused as refused:
         return _error(refused.status, str(refused))
@@ -124,9 +127,8 @@ def _file(path: Path, kind: str) -> web.Response:
 
 
 class _Api:
-    def __init__(self, source: JobSource, gate: Gate, version: str) -> None:
-        self._source, self._gate, self._version = source, gate, version
-        self._viewers = Viewers(source)
+    def __init__(self, source: JobSource, door: Door, version: str, viewers: Viewers) -> None:
+        self._source, self._door, self._version, self._viewers = source, door, version, viewers
 
     async def looking(self, _: web.Application) -> AsyncIterator[None]:
         """As long as the server is there."""
@@ -139,47 +141,52 @@ class _Api:
         await self._source.close()
 
     async def login(self, request: web.Request) -> web.StreamResponse:
-        """A cookie for who has the token."""
-        if not self._gate.is_ours(request.headers.get("Host", "")) or not self._gate.proves(
-            await request.text()
-        ):
-            raise Refused(401, "this is not the token that the server's address has")
+        """A cookie for who has a token."""
+        cookie = await self._door.login(request.headers, (await request.text()).strip())
         answer = _json({})
-        answer.set_cookie(
-            self._gate.cookie, await request.text(), httponly=True, samesite="Strict", path="/api/"
-        )
+        # Without a path it is for the folder of this address: behind a proxy, which has others beside it, too.
+        answer.set_cookie(cookie.name, cookie.value, httponly=True, samesite="Strict", path="")
         return answer
 
     async def about(self, _: web.Request) -> web.StreamResponse:
-        return _json({"version": self._version, "actions": self._source.actions})
+        source = self._source
+        told = {"version": self._version, "actions": source.actions, "kinds": source.kinds}
+        return _json({**told, "victims": source.victims})
 
-    async def jobs(self, _: web.Request) -> web.StreamResponse:
-        return _json({"jobs": self._source.rows()})
+    async def jobs(self, request: web.Request) -> web.StreamResponse:
+        sees = await request[CALLER].listed()
+        return _json({"jobs": [row for row in self._source.rows() if sees(row.job)]})
 
     async def job(self, request: web.Request) -> web.StreamResponse:
-        return _json(self._source.status(request.match_info["job"]))
+        return _json(self._source.status(await _asked(request, "job")))
 
     async def figures(self, request: web.Request) -> web.StreamResponse:
-        job = request.match_info["job"]
+        job = await _asked(request, "job")
         body = figures(self._source.samples(job), self._source.marks(job))
         return web.Response(body=body, content_type="application/json")
 
     async def logs(self, request: web.Request) -> web.StreamResponse:
-        job, asked = request.match_info["job"], dict(request.query)
-        return _json({"lines": await asyncio.to_thread(self._source.logs, job, asked)})
+        job = await _asked(request, "logs")
+        return _json({"lines": await self._source.logs(job, dict(request.query))})
 
     async def answered(self, request: web.Request) -> web.StreamResponse:
-        return _json(await self._source.answer(*_command(request), dict(request.query)))
+        kind = self._kind(request)
+        return _json(await self._source.answer(await _asked(request, kind), kind, dict(request.query)))
 
     async def ran(self, request: web.Request) -> web.StreamResponse:
-        return _json(self._source.ran(*_command(request)))
+        kind = self._kind(request)
+        return _json(self._source.ran(await _asked(request, kind), kind))
 
     async def start(self, request: web.Request) -> web.StreamResponse:
-        return _json(self._source.start(*_command(request), dict(request.query)), 202)
+        kind = self._kind(request)
+        job = await _asked(request, kind, does=True)
+        ran = await self._source.start(job, kind, dict(request.query), by=request[CALLER].name)
+        return _json(ran, 202)
 
     async def events(self, request: web.Request) -> web.StreamResponse:
-        """Events, until the viewer goes."""
-        viewer = self._viewers.enter(request.query.get("job", ""))
+        """Events, until the viewer goes, or may look no more."""
+        caller, job = request[CALLER], request.query.get("job", "")
+        viewer = await self._entered(caller, job)
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         try:
             await answer.prepare(request)
@@ -189,14 +196,38 @@ class _Api:
                 except TimeoutError:
                     data = b": there is nothing new\n\n"
                 await asyncio.wait_for(answer.write(data), TAKES_NOTHING)
+                await self._check(caller, viewer)
         except (ConnectionError, TimeoutError):  # it has gone, or takes nothing
             if request.transport is not None:
                 request.transport.abort()
+        except Refused:  # its right was taken away, and it asks anew for why
+            return answer
         finally:
             self._viewers.leave(viewer)
         return answer
 
+    async def _entered(self, caller: Caller, job: str) -> Viewer:
+        if job:
+            await caller.check(job, "job")
+        return self._viewers.enter(job, await caller.listed(), caller.name)
 
-def _command(request: web.Request) -> tuple[str, Kind]:
-    kinds: dict[str, Kind] = {kind: kind for kind in (*ANSWERED, *STARTED)}
-    return request.match_info["job"], kinds[request.match_info["kind"]]
+    async def _check(self, caller: Caller, viewer: Viewer) -> None:
+        """Again and again: a stream is longer than a right."""
+        if viewer.job:
+            await caller.check(viewer.job, "job")
+        else:
+            viewer.sees = await caller.listed()
+
+    def _kind(self, request: web.Request) -> Kind:
+        named = request.match_info["kind"]
+        for kind in self._source.kinds:
+            if kind == named:
+                return kind
+        raise Refused(404, f"there is no {named} here")
+
+
+async def _asked(request: web.Request, what: What, *, does: bool = False) -> str:
+    """The job that is asked for, if the caller may."""
+    job = request.match_info["job"]
+    await request[CALLER].check(job, what, does=does)
+    return job

@@ -9,6 +9,7 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from flamestream.job.status import JobStatus
 from flamestream.ui.marks import Mark
 from flamestream.ui.samples import Sample
 
@@ -43,6 +44,32 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     updated: int = 0
 
 
+def row_of(job: str, status: JobStatus, *, phase: str, running: bool, guarantee: str, audit: str) -> Row:
+    """The row of a job whose coordinator has said `status`."""
+    recovery = status.last_recovery
+    recovered = recovery if recovery is not None and recovery.kind != "start" else None
+    latency = status.latency if status.latency is not None and status.latency.calls else None
+    return Row(
+        job=job,
+        phase=phase,
+        running=running,
+        guarantee=guarantee,
+        workers=len(status.workers),
+        wanted=status.wanted,
+        standbys=len(status.standbys),
+        p50_ms=latency.p50_ms if latency else None,
+        p99_ms=latency.p99_ms if latency else None,
+        epoch=status.epoch,
+        epoch_at=status.cut_time,
+        unsaved_since=status.unsaved_since,
+        recovery=recovered.cause if recovered else "",
+        recovery_ms=recovered.duration_ms if recovered else 0,
+        audit=audit,
+        problems=len(status.problems),
+        updated=status.updated,
+    )
+
+
 class Ran(msgspec.Struct, frozen=True, kw_only=True):
     """A command that was started from the page, or its answer."""
 
@@ -69,6 +96,16 @@ class JobSource(Protocol):
     actions: bool
     """Whether a drill may be started."""
 
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """The commands that it answers."""
+        ...
+
+    @property
+    def victims(self) -> Sequence[str]:
+        """The parts that a drill can kill, in the words of its parameter `kill`."""
+        ...
+
     def look(self) -> None:
         """Read what is new. Called a few times a second, before anything else is asked."""
         ...
@@ -87,14 +124,14 @@ class JobSource(Protocol):
 
     def samples(self, job: str) -> list[Sample]: ...
     def marks(self, job: str) -> list[Mark]: ...
-    def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]: ...
+    async def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]: ...
 
     async def answer(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
         """The answer of a command that takes no time to speak of. Raises Refused."""
         ...
 
-    def start(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
-        """Start a command that takes its time. Raises Refused (409) while one runs."""
+    async def start(self, job: str, kind: Kind, asked: dict[str, str], *, by: str) -> Ran:
+        """Start a command that takes its time. `by`: the caller's name. Raises Refused (409) while one runs."""
         ...
 
     def ran(self, job: str, kind: Kind) -> Ran:

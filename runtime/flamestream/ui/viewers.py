@@ -9,11 +9,11 @@ reads nothing costs a status. Each is written to by a task of its own, and let g
 | status | a job's status, as `status --json` has it |
 | figures | samples and marks of a job that were not told before |
 
-Keeps: at most MOST viewers; a state is encoded once for all. Does not: know who may look (gate.py).
+Keeps: at most MOST viewers; a state is encoded once for all. Does not: know who may look (door.py).
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, TypeVar
 
 import msgspec
@@ -32,10 +32,10 @@ MOST_FIGURES: Final = 256
 
 
 class Viewer:
-    """Somebody who looks at a job, or at the list of all (`job` is "")."""
+    """Somebody who looks at a job, or at the list of all (`job` is "") that they see."""
 
-    def __init__(self, job: str) -> None:
-        self.job = job
+    def __init__(self, job: str, sees: Callable[[str], bool], caller: str) -> None:
+        self.job, self.sees, self.caller = job, sees, caller
         self.version = -1
         self.rows: dict[str, Row] = {}
         """The rows that it has been told."""
@@ -63,20 +63,22 @@ class Viewer:
 
 
 class Viewers:
-    """All viewers of one source."""
+    """All viewers of one source, at most `most_of_one` of the same caller."""
 
-    def __init__(self, source: JobSource) -> None:
-        self._source = source
+    def __init__(self, source: JobSource, most_of_one: int = MOST) -> None:
+        self._source, self._most_of_one = source, most_of_one
         self._all: set[Viewer] = set()
         self._looks = 0
 
-    def enter(self, job: str) -> Viewer:
+    def enter(self, job: str, sees: Callable[[str], bool], caller: str) -> Viewer:
         """A new one. Raises Refused if there is no room, or no such job."""
         if len(self._all) >= MOST:
             raise Refused(503, f"{MOST} viewers look already")
+        if sum(viewer.caller == caller for viewer in self._all) >= self._most_of_one:
+            raise Refused(429, f"{self._most_of_one} views of yours are open already: close one")
         if job:
             self._source.version(job)
-        self._all.add(viewer := Viewer(job))
+        self._all.add(viewer := Viewer(job, sees, caller))
         self._tell(viewer, {})
         return viewer
 
@@ -107,7 +109,7 @@ class Viewers:
             viewer.tell("gone", msgspec.json.encode({"error": str(refused)}))
 
     def _tell_rows(self, viewer: Viewer) -> None:
-        rows = {row.job: row for row in self._source.rows()}
+        rows = {row.job: row for row in self._source.rows() if viewer.sees(row.job)}
         changed = [row for name, row in rows.items() if viewer.rows.get(name) != row]
         gone = sorted(viewer.rows.keys() - rows.keys())
         if changed or gone or not viewer.rows:

@@ -18,10 +18,13 @@ from flamestream.store.zookeeper_tls import trusting
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from flamestream_operator.objects.quantities import memory_of
 from flamestream_operator.shards import MOST, name_of
+from flamestream_operator.page.door import service_names
+from flamestream_operator.page.serving import PageSettings
 from flamestream_operator.site import Allowed, Site
 
 PORT: Final = 7700
 HTTP_PORT: Final = 8080
+PAGE_PORT: Final = 7878
 SHORTEST_PASSWORD: Final = 16
 
 
@@ -49,6 +52,8 @@ class Environment:
     network_policies: bool
     port: int
     http_port: int
+    page: PageSettings | None
+    """The page of all jobs; None: nobody serves one."""
 
     def address_of(self, shard: int) -> str:
         """host:port that workers of this shard dial. Without a Service they find this pod alone."""
@@ -105,6 +110,7 @@ def read_environment(given: Mapping[str, str] | None = None) -> Environment:
         network_policies=env.get("FLAMESTREAM_NETWORK_POLICIES", "true") == "true",
         port=int(env.get("FLAMESTREAM_PORT", str(PORT))),
         http_port=int(env.get("FLAMESTREAM_HTTP_PORT", str(HTTP_PORT))),
+        page=_page(env) if env.get("FLAMESTREAM_UI", "false") == "true" else None,
     )
 
 
@@ -115,6 +121,18 @@ def _shards(text: str) -> int:
             "correct `operator.shards` in the chart's values"
         )
     return int(text)
+
+
+def _page(env: Mapping[str, str]) -> PageSettings:
+    service, namespace = env.get("FLAMESTREAM_UI_SERVICE", ""), env["POD_NAMESPACE"]
+    given = [each.strip() for each in env.get("FLAMESTREAM_UI_HOSTS", "").split(",") if each.strip()]
+    return PageSettings(
+        port=int(env.get("FLAMESTREAM_UI_PORT", str(PAGE_PORT))),
+        hosts=(*given, *(service_names(service, namespace) if service else ())),
+        actions=env.get("FLAMESTREAM_UI_ACTIONS", "false") == "true",
+        drills=env.get("FLAMESTREAM_DRILLS", "false") == "true",
+        namespace=namespace, coordinators=env.get("FLAMESTREAM_SERVICE", ""),
+    )  # fmt: skip
 
 
 def _allowed(text: str) -> Allowed:

@@ -3,12 +3,10 @@
 `healthz` is a canary: it puts a marker through the reconcile queue's own loop and says no if nothing has
 turned for too long, so a dead loop behind a living port is noticed.
 
-Keeps: at most MOST_CONNECTIONS, each with HEAD_SECONDS for a request and between two; who came last gets the
-place of the oldest of the address that has most, so silent connections hide nothing from probes. Does not:
-tell anybody of a job by itself; its status does.
+Keeps: at most MOST_CONNECTIONS, each with HEAD_SECONDS for a request and between two (listening.py). Does not: tell
+anybody of a job by itself; its status does.
 """
 
-import asyncio
 import time
 from collections.abc import Callable
 from typing import Final
@@ -16,8 +14,8 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from flamestream.net.admission import Admission, peer_of
 from flamestream_operator.kube.readers import NO_LOGIN, OK, Readers
+from flamestream_operator.listening import listen
 
 STUCK: Final = 30.0
 """Seconds after which a loop that has work and does not turn counts as dead."""
@@ -39,7 +37,6 @@ class Health:
         self._alive, self._ready, self._readers, self._observe = alive, ready, readers, observe
         self.beat = time.monotonic()
         """Set by the loop that is watched."""
-        self._listener: asyncio.Server | None = None
 
     async def serve(self, port: int) -> web.AppRunner:
         """Until the runner is cleaned up."""
@@ -51,23 +48,7 @@ class Health:
                 web.get("/metrics", self._metrics),
             ]
         )
-        # The runner closes the sites that it made, and the listener is ours.
-        app.on_shutdown.append(self._listen_no_more)
-        runner = web.AppRunner(app, access_log=None, keepalive_timeout=HEAD_SECONDS)
-        await runner.setup()
-        server = runner.server
-        assert server is not None, "it was set up"
-
-        def entered() -> asyncio.BaseProtocol:
-            _make_room(server)
-            return server()
-
-        self._listener = await asyncio.get_running_loop().create_server(entered, None, port)
-        return runner
-
-    async def _listen_no_more(self, _: web.Application) -> None:
-        if self._listener is not None:
-            self._listener.close()
+        return await listen(app, port, most=MOST_CONNECTIONS, head_seconds=HEAD_SECONDS)
 
     async def _healthz(self, _: web.Request) -> web.Response:
         late = time.monotonic() - self.beat
@@ -87,22 +68,6 @@ class Health:
             )
         self._observe()
         return web.Response(body=generate_latest(), headers={"Content-Type": CONTENT_TYPE_LATEST})
-
-
-def _make_room(server: web.Server) -> None:
-    """Close connections until there is room for one more. No handler here takes its time, so others only
-    wait, or do not read."""
-    inside = Admission[web.RequestHandler](MOST_CONNECTIONS)
-    for connection in server.connections:
-        if connection.transport is not None:  # it may be on its way out
-            inside.enter(connection, peer_of(connection.peername))
-    # probes always get through (!)
-    while inside.full and (other := inside.gives_way("", lambda _: True)) is not None:
-        inside.leave(other)
-        transport = other.transport
-        other.force_close()
-        if transport is not None:
-            transport.abort()  # else one that does not read would stay until it has
 
 
 def _answer(problem: str) -> web.Response:

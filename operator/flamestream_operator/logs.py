@@ -1,4 +1,4 @@
-"""Which log lines of the operator's process are news.
+"""Which log lines of the operator's process are news, and who hears them.
 
 Does not: write a line (flamestream/machine/logs.py).
 """
@@ -25,3 +25,9 @@ def begin() -> None:
     begin_logging(_News())
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def listen(handler: logging.Handler) -> None:
+    """Have `handler` hear the news too."""
+    handler.addFilter(_News())
+    logging.getLogger().addHandler(handler)

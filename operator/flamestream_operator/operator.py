@@ -38,6 +38,8 @@ from flamestream_operator.kube.readers import Readers
 from flamestream_operator.kube.watches import Watches, quiet
 from flamestream_operator.objects.meta import JOB, identity, part
 from flamestream_operator.objects.small import build_slice
+from flamestream_operator.page.history import History
+from flamestream_operator.page.serving import serve_page
 from flamestream_operator.savepoints.reconciler import SnapshotReconciler
 from flamestream_operator.shards import name_of, shard_of
 
@@ -58,8 +60,10 @@ MakeHosting = Callable[[Callable[[str], None], Callable[[str], str]], Hosting]
 class Operator:
     """The operator's process: it watches, and once it has a shard's Lease it acts."""
 
-    def __init__(self, env: Environment, api: LightkubeApi, make_hosting: MakeHosting) -> None:
-        self._env, self._api, self._make_hosting = env, api, make_hosting
+    def __init__(
+        self, env: Environment, api: LightkubeApi, make_hosting: MakeHosting, history: History
+    ) -> None:
+        self._env, self._api, self._make_hosting, self._history = env, api, make_hosting, history
         self._cluster = Cluster(self._keeps_pods)
         self._leadership = Leadership(
             api, env.namespace, env.lease, env.pod, env.lease_seconds, end_process, env.shards
@@ -75,7 +79,11 @@ class Operator:
 
     async def run(self) -> None:
         """Live until a signal comes."""
-        web = await self._health.serve(self._env.http_port)
+        ports = [await self._health.serve(self._env.http_port)]
+        if (page := self._env.page) is not None:
+            ports.append(
+                await serve_page(page, self._api, self._cluster, lambda: self._hosting, self._history)
+            )
         stop = self._stop
         _heed(stop)
         async with asyncio.TaskGroup() as tasks:
@@ -88,7 +96,8 @@ class Operator:
             for task in everything[1:]:
                 task.cancel()
             await self._hand_on(everything[1])
-        await web.cleanup()
+        for port in ports:
+            await port.cleanup()
 
     async def _hand_on(self, leading: asyncio.Task[None]) -> None:
         """The next one need not wait until the Lease has run out. Nothing of ours acts any more."""
@@ -322,6 +331,9 @@ def main() -> int:
             store_of=partial(job_store, allowed=env.allowed), elsewhere=elsewhere,
         )  # fmt: skip
 
-    operator = Operator(env, LightkubeApi(KubeConfig.from_env()), make_hosting)
+    history = History()
+    if env.page is not None:
+        logs.listen(history)
+    operator = Operator(env, LightkubeApi(KubeConfig.from_env()), make_hosting, history)
     asyncio.run(operator.run())
     return 0

@@ -20,6 +20,7 @@ from concurrent.futures import Future
 from typing import Final, TypeVar
 
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.status import JobStatus
 from flamestream.loop.background import Threads
 from flamestream.loop.reactor import EpollReactor
@@ -30,6 +31,7 @@ from flamestream.ports import Background, ObjectStore
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import Keys
 from flamestream.store.zookeeper_leave import Leave
+from flamestream.store.snapshot_index import read_index
 from flamestream_operator.coordination import savepoints
 from flamestream_operator.coordination.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.coordination.contained import Contained
@@ -145,6 +147,10 @@ class Coordinators:
     def ask(self, job: str, to: str) -> "Future[None]":
         """Ask a job of another cluster to end where the one called `to` goes on; "": ask no more."""
         return self._ask(self._for_records, lambda: self._state.leave(job).ask(to))
+
+    def committed(self, job: str) -> "Future[tuple[str, SnapshotIndex] | None]":
+        """The committed snapshot of a job that was started here, with its name; None: there is none."""
+        return self._ask(self._for_stores, lambda: self._committed(job))
 
     def savepoint(self, job: JobToCoordinate, name: str) -> "Future[Savepoint]":
         """A copy of the newest committed snapshot, taken while the job runs or is suspended."""
@@ -286,6 +292,16 @@ class Coordinators:
     def _record(self, job: str) -> JobRecord | None:
         found = self._state.records(job).read()
         return found[0] if found else None
+
+    def _committed(self, job: str) -> tuple[str, SnapshotIndex] | None:
+        hosted = self._hosted.get(job)
+        if hosted is None:
+            raise UserError(f"job {job!r} is not coordinated now: its store is read when it runs")
+        record = self._record(hosted.job.identity)
+        if record is None or not record.index:
+            return None
+        store = self._store(hosted.job.store, hosted.job.keys)
+        return record.index, read_index(store, record.index, record.index_hash)
 
     def _savepoint(self, job: JobToCoordinate, name: str, answer: "Future[Savepoint]") -> None:
         hosted = self._hosted.get(job.job)

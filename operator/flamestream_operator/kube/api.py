@@ -180,6 +180,20 @@ class LightkubeApi:
             lines = self._streams.log(pod, namespace=namespace, container=container)
             return "\n".join([line.rstrip("\n") async for line in lines])
 
+    async def log_lines(
+        self, namespace: str, pod: str, container: str, *, tail: int | None, most: int
+    ) -> list[str]:
+        """The last `tail` lines that a container has printed, or the first ones, of so many bytes together."""
+        found, size = list[str](), 0
+        with _asking("log", "Pod"):
+            lines = self._streams.log(pod, namespace=namespace, container=container, tail_lines=tail)
+            async for line in lines:
+                size += len(line)
+                if size > most:
+                    break
+                found.append(line.rstrip("\n"))
+        return found
+
     async def close(self) -> None:
         """End its connections."""
         await self._client.close()

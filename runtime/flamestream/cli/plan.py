@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
-from flamestream.cli.drawing import described, mermaid, text
 from flamestream.cli.frame import ManifestFile
 from flamestream.cli.output import Json, answer
 from flamestream.cli.validate import clients_of
+from flamestream.job.drawing import described, mermaid, text
 from flamestream.job.validation import checked
 from flamestream.model.errors import ManifestError
 

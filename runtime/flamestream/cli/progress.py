@@ -11,7 +11,7 @@ from rich.table import Table
 
 from flamestream.cli.output import errors
 from flamestream.job.status import JobStatus
-from flamestream.model.time import END, timestamp_of
+from flamestream.model.time import moment
 from flamestream.node.run_folder import RunFolder
 
 
@@ -31,11 +31,6 @@ def line(status: JobStatus, per_second: float | None) -> str:
             f"latency {status.latency.p50_ms:.0f} ms (p99 {status.latency.p99_ms:.0f}) of the last minute"
         )
     return "  ".join([*parts, *status.problems])
-
-
-def moment(timestamp: int) -> str:
-    """A timestamp, or that there is nothing after it."""
-    return "end" if timestamp >= timestamp_of(END) else str(timestamp)
 
 
 def table(status: JobStatus, pids: dict[str, int]) -> Table:

@@ -15,7 +15,6 @@ import typer
 
 from flamestream.cli.frame import JobPlace, ManifestFile, RunFolderOption
 from flamestream.cli.output import Json, answer
-from flamestream.cli.progress import moment
 from flamestream.core.coordinator.epochs import spans_of
 from flamestream.core.protocol.snapshot import CodeSpan, SnapshotIndex
 from flamestream.job.exit_codes import ExitCode
@@ -29,7 +28,7 @@ from flamestream.node.kept_code import copy_of
 from flamestream.node.run_folder import RunFolder, find
 from flamestream.ports import ObjectStore
 from flamestream.store.places import store_from
-from flamestream.store.snapshot_index import index_of
+from flamestream.store.snapshot_index import index_of, summary_of
 
 app = typer.Typer(help="List, show and verify a job's snapshots.", no_args_is_help=True)
 FOLDER = "indexes/"
@@ -44,7 +43,7 @@ def list_command(manifest: ManifestFile, json: Json = False) -> None:
 
     Example: [bold]flamestream snapshots list job.yaml[/bold]
     """
-    found = [_summary(name, snapshot) for name, snapshot in _all(read(manifest))]
+    found = [summary_of(name, snapshot) for name, snapshot in _all(read(manifest))]
     row = (
         "epoch {epoch:>8}  cut {cut}  attempt {attempt}  {segments} segments, {rows} rows, {bytes} bytes  "
         "{name}"
@@ -175,18 +174,6 @@ def _one(job: Job, epoch: int | None) -> tuple[str, SnapshotIndex]:
         )
     # Names begin with the epoch in twelve digits, and a listing is sorted.
     return found[-1]
-
-
-def _summary(name: str, snapshot: SnapshotIndex) -> dict[str, object]:
-    return {
-        "name": name,
-        "epoch": snapshot.epoch,
-        "attempt": snapshot.fence.attempt,
-        "cut": moment(timestamp_of(snapshot.cut)),
-        "segments": len(snapshot.segments),
-        "rows": sum(segment.rows for segment in snapshot.segments),
-        "bytes": sum(segment.size for segment in snapshot.segments),
-    }
 
 
 def _problem(store: ObjectStore, name: str, size: int, checksum: str) -> str:

@@ -52,6 +52,11 @@ def timestamp_of(time: Time) -> Timestamp:
     return Timestamp(time >> FRONT_BITS)
 
 
+def moment(timestamp: int) -> str:
+    """A timestamp in digits, or `end`: there is nothing after it."""
+    return "end" if timestamp >= timestamp_of(END) else str(timestamp)
+
+
 def front_of(time: Time) -> FrontId:
     """The front that stamped `time`."""
     return FrontId(time & (MAX_FRONTS - 1))

@@ -152,13 +152,18 @@ class CoordinatorHost:
         """A worker says who it is."""
         log.info(
             "worker connected",
-            extra={"worker": hello.worker, "attempt": hello.fence.attempt, "ready": hello.ready},
+            extra={
+                "job": self._settings.job,
+                "worker": hello.worker,
+                "attempt": hello.fence.attempt,
+                "ready": hello.ready,
+            },
         )
         self._post(co.WorkerConnected(hello))
 
     def disconnected(self, worker: WorkerId, reason: str) -> None:
         """A worker's control link has ended."""
-        log.info("worker disconnected", extra={"worker": worker, "reason": reason})
+        log.info("worker disconnected", extra={"job": self._settings.job, "worker": worker, "reason": reason})
         self._forget(worker)
         self._recent.pop(worker, None)
         self._post(co.WorkerDisconnected(worker))
@@ -280,6 +285,7 @@ class CoordinatorHost:
     def _report(self, action: co.Report) -> None:
         if action.status.phase != self._status.phase or action.status.attempt != self._status.attempt:
             told = {
+                "job": self._settings.job,
                 "phase": action.status.phase,
                 "attempt": action.status.attempt,
                 "cause": action.status.cause,
@@ -314,7 +320,12 @@ class CoordinatorHost:
     def _finish(self, action: co.Finish) -> None:
         log.info(
             "job finished",
-            extra={"outcome": action.outcome, "category": action.category, "message_": action.message},
+            extra={
+                "job": self._settings.job,
+                "outcome": action.outcome,
+                "category": action.category,
+                "message_": action.message,
+            },
         )
         self.finish = action
         if self._alarm is not None:

@@ -17,6 +17,7 @@ from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, StoreUnavailable
 from flamestream.model.payloads.older import know
+from flamestream.model.time import moment, timestamp_of
 from flamestream.ports import ObjectStore
 from flamestream.store.snapshots import checksum_of, put_and_compare
 
@@ -68,3 +69,16 @@ def delete_objects(store: ObjectStore, names: Sequence[str]) -> Sequence[str]:
     except StoreUnavailable:
         return names
     return ()
+
+
+def summary_of(name: str, index: SnapshotIndex) -> dict[str, object]:
+    """A snapshot in a listing."""
+    return {
+        "name": name,
+        "epoch": index.epoch,
+        "attempt": index.fence.attempt,
+        "cut": moment(timestamp_of(index.cut)),
+        "segments": len(index.segments),
+        "rows": sum(segment.rows for segment in index.segments),
+        "bytes": sum(segment.size for segment in index.segments),
+    }

@@ -5,7 +5,7 @@ import asyncio
 
 import pytest
 
-from flamestream_operator.kube import readers
+from flamestream_operator.kube import reviews
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.readers import NO_LOGIN, NO_RIGHT, NOT_NOW, OK, Readers
 from support.operator.accounts import Accounts
@@ -58,7 +58,7 @@ def test_an_answer_is_kept_for_a_while_and_then_asked_for_again() -> None:
         for _ in range(5):
             assert await door.status("Bearer prometheus", PATH) == OK
         assert len(api.asked) == 2
-        clock.now += readers.KEPT_FOR
+        clock.now += reviews.KEPT_FOR
         assert await door.status("Bearer prometheus", PATH) == OK
         assert len(api.asked) == 4
         assert await door.status("Bearer prometheus", "/other") == NO_RIGHT, "an answer is of one path"
@@ -89,18 +89,18 @@ def test_made_up_tokens_cost_a_bounded_number_of_questions_and_shut_no_reader_ou
         api.answers.clear()
         flood = [asyncio.create_task(door.status(f"Bearer made-up-{number}", PATH)) for number in range(100)]
         await asyncio.sleep(0)
-        assert len(api.asked) - before == readers.AT_ONCE
+        assert len(api.asked) - before == reviews.AT_ONCE
         assert await door.status("Bearer prometheus", PATH) == OK
-        clock.now += readers.KEPT_FOR
+        clock.now += reviews.KEPT_FOR
         again = asyncio.create_task(door.status("Bearer prometheus", PATH))
         await asyncio.sleep(0)
         api.answers.set()
         statuses = await asyncio.gather(*flood)
         assert await again == OK, "who was let in before is asked about beside the flood"
-        assert sorted(statuses) == [NO_LOGIN] * readers.AT_ONCE + [NOT_NOW] * (100 - readers.AT_ONCE)
-        for number in range(3 * readers.MOST_KEPT):
+        assert sorted(statuses) == [NO_LOGIN] * reviews.AT_ONCE + [NOT_NOW] * (100 - reviews.AT_ONCE)
+        for number in range(3 * reviews.MOST_KEPT):
             await door.status(f"Bearer made-up-too-{number}", PATH)
-        assert len(door._answers) <= readers.MOST_KEPT
+        assert len(door._answers) <= reviews.MOST_KEPT
         asked_before = len(api.asked)
         assert await door.status("Bearer prometheus", PATH) == OK
         assert len(api.asked) == asked_before, "a reader that was let in keeps its place"
@@ -112,4 +112,4 @@ def test_no_token_is_kept() -> None:
     api = Accounts()
     door = Readers(api, Clock())
     asyncio.run(door.status("Bearer prometheus", PATH))
-    assert "prometheus" not in repr(door._answers)
+    assert "prometheus" not in repr(door._answers._kept)

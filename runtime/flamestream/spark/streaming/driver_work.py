@@ -7,12 +7,14 @@ boot.
 Does not: start Spark, or say how the job ended.
 """
 
+import logging
 import secrets
 import threading
 from functools import partial
 
 import msgspec
 
+from flamestream.job.drawing import described
 from flamestream.job.manifest import Job
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.errors import FlameStreamError
@@ -24,6 +26,8 @@ from flamestream.spark.streaming.streaming import run_workers
 from flamestream.spark.streaming.worker_main import pod_worker_main
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 
+log = logging.getLogger(__name__)
+
 
 def run_job(
     spark: SparkDriver, config: DriverConfig, application: str, job: Job, token: str, host: str
@@ -31,6 +35,8 @@ def run_job(
     """Until every worker was told to stop. `host`: this pod's address. Loads the application: raises
     ManifestError, GraphError, UserError; and what ended the job."""
     checked, zookeeper = checked_job(job), read_zookeeper()
+    # For whoever shows the job and may not load its application.
+    log.info("graph", extra={"plan": described(checked.graph)})
     if config.batches:
         _run_batches(spark, config, checked, application, zookeeper, token, host)
         return

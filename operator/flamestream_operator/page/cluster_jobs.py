@@ -1,0 +1,374 @@
+"""The jobs of a cluster, as the operator that leads knows them: objects that it watches, and what coordinators say.
+
+A job is called NAMESPACE.NAME. Its list and its status cost the API server nothing; a log, a graph and a drill are
+asked of it, a snapshot of the job's store.
+
+Keeps: figures by the second of MOST_FOLLOWED jobs, those that were looked at last; a list is made once a look, however
+many look; rows and lists are bounded. Does not: know who may look (door.py), or decide anything about a job.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from flamestream.job.drills.status import OVER, DrillStatus
+from flamestream.job.exit_codes import ExitCode
+from flamestream.job.manifest_parts import Seconds
+from flamestream.job.status import JobStatus
+from flamestream.model.decoding import DecodeError, from_json
+from flamestream.model.errors import FlameStreamError
+from flamestream.store.snapshot_index import summary_of
+from flamestream.ui.asked import seconds_in, wanted, word_in
+from flamestream.ui.marks import Mark
+from flamestream.ui.samples import Sample, Samples
+from flamestream.ui.source import Kind, Ran, Refused, Row, row_of
+from flamestream_operator.api.job_status import JobResourceStatus
+from flamestream_operator.coordination.hosting import Hosting
+from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.kube.api import ApiProblem
+from flamestream_operator.kube.cache import Cluster, key_of
+from flamestream_operator.objects.meta import GROUP, ROLE, Object, identity, own_name, part, whole
+from flamestream_operator.page.history import History
+from flamestream_operator.page.pod_logs import Logs, PodLogs
+
+MOST_FOLLOWED: Final = 16
+ANSWERS_WITHIN: Final = 10.0
+FRESH: Final = 2.0
+"""Seconds for which a snapshot that was read counts as the newest."""
+MOST_KEPT: Final = 64
+HEAD: Final = 256 << 10
+"""Bytes of a driver's log in which its graph is looked for: it is among the first lines."""
+RUNNING: Final = ("Starting", "Running", "Recovering", "Suspending", "Upgrading")
+ASKED_BY: Final = f"{GROUP}/asked-by"
+"""Annotation of a drill: who has started it from the page."""
+VICTIMS: Final = ("worker", "daemon", "executor", "driver", "application")
+_CODES: Final = {"Passed": ExitCode.OK, "Failed": ExitCode.DIFFERENCE}
+
+
+class Api(Logs, Protocol):
+    """The part of the API server that is asked."""
+
+    async def create(self, thing: Object, *, dry_run: bool = False) -> Object: ...
+
+
+class ClusterJobs:
+    """`ui.source.JobSource`. `drills`: whether this operator carries drills out; `actions`: whether the page may start
+    one."""
+
+    victims: Final = VICTIMS
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        hosting: Callable[[], Hosting | None],
+        api: Api,
+        history: History,
+        *,
+        drills: bool,
+        actions: bool,
+    ) -> None:
+        """`hosting` gives the coordinators of this process; None while it does not lead."""
+        self._cluster, self._hosting, self._api, self._history = cluster, hosting, api, history
+        self.actions = actions and drills
+        self.kinds: tuple[Kind, ...] = ("graph", "snapshots", "drill") if drills else ("graph", "snapshots")
+        self._logs = PodLogs(api)
+        self._looks = 0
+        self._followed: dict[str, Samples] = {}
+        """Those that are looked at, the last one last."""
+        self._listed: tuple[int, list[Row]] = (-1, [])
+        self._graphs: dict[str, Ran] = {}
+        """By the driver pod that has said it."""
+        self._snapshots: dict[str, tuple[float, Ran]] = {}
+
+    def look(self) -> None:
+        """Take the figures of those that are followed."""
+        self._looks += 1
+        for job, samples in list(self._followed.items()):
+            if self._find(job) is None:
+                del self._followed[job]
+            elif (status := self._said(job)) is not None:
+                samples.take(status)
+
+    def rows(self) -> Sequence[Row]:
+        """All jobs, by name."""
+        if self._listed[0] != self._looks:
+            audits = self._audits()
+            found = sorted(self._cluster.jobs, key=own_name)
+            self._listed = self._looks, [self._row(job, audits.get(own_name(job), "")) for job in found]
+        return self._listed[1]
+
+    def status(self, job: str) -> dict[str, Any]:
+        """What `flamestream status --json` says of a job of one machine, as far as it means something here."""
+        thing = self._job(job)
+        self._follow(job)
+        resource, status = status_of(thing), self._said(job)
+        return {
+            "state": f"{resource.phase}: {resource.message}" if resource.message else resource.phase,
+            "running": resource.phase in RUNNING,
+            "coordinator_alive": status is not None or resource.phase not in RUNNING,
+            "pids": {},
+            "status": msgspec.to_builtins(status) if status else None,
+        }
+
+    def version(self, job: str) -> int:
+        """A number that is another when `status` is: twice a second where a coordinator tells."""
+        thing = self._job(job)
+        told = self._looks // 2 if self._said(job) is not None else 0
+        return hash((told, thing["metadata"].get("resourceVersion")))
+
+    def samples(self, job: str) -> list[Sample]:
+        """Figures since somebody looked at it."""
+        self._job(job)
+        return self._follow(job).all()
+
+    def marks(self, job: str) -> list[Mark]:
+        """What its coordinators in this process have told."""
+        return self._history.marks(job, identity(self._job(job)))
+
+    async def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]:
+        """Lines of its pods and its coordinator."""
+        thing, lines = self._job(job), wanted(asked)
+        pods = self._cluster.pods_of(key_of(thing))
+        return await self._logs.merged(pods, self._history.lines(job, identity(thing)), lines)
+
+    async def answer(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
+        """Its graph, as its driver has logged it; or its snapshots."""
+        thing = self._job(job)
+        return await (self._graph(thing) if kind == "graph" else self._snapshot(job, thing))
+
+    async def start(self, job: str, kind: Kind, asked: dict[str, str], *, by: str) -> Ran:
+        """Make a FlameStreamDrill."""
+        if not self.actions:
+            raise Refused(403, "this page may only look: ui.actions in the chart's values lets it act")
+        thing = self._job(job)
+        if self.ran(job, kind).state == "running":
+            raise Refused(409, f"one is under way: {kind}")
+        drill = _drill(thing, word_in(asked, "kill"), seconds_in(asked), by)
+        try:
+            made = await self._api.create(drill)
+        except ApiProblem as problem:
+            raise Refused(problem.status if 400 <= problem.status < 500 else 503, str(problem)) from problem
+        self._cluster.drills.put(made)  # the watch may be late, and the page asks at once
+        return self.ran(job, kind)
+
+    def ran(self, job: str, kind: Kind) -> Ran:
+        """The newest drill of a job, whoever made it."""
+        thing = self._job(job)
+        newest = max(self._drills(thing), key=_made, default=None)
+        if newest is None:
+            return Ran()
+        status, began = _status(newest), _micros(str(newest["metadata"].get("creationTimestamp") or ""))
+        if status.phase not in OVER:
+            return Ran(state="running", began=began)
+        code = _CODES.get(status.phase, ExitCode.UNPROVEN)
+        return Ran(state="done", began=began, code=int(code), answer=msgspec.to_builtins(status))
+
+    async def close(self) -> None:
+        """Nothing was started here that has to end."""
+
+    # --- what there is --------------------------------------------------------------------------------------
+
+    def _said(self, job: str) -> JobStatus | None:
+        """What its coordinator says now."""
+        hosting = self._hosting()
+        return hosting.status(job) if hosting is not None else None
+
+    def _find(self, job: str) -> Object | None:
+        namespace, _, name = job.partition(".")
+        return self._cluster.jobs.get((namespace, name))
+
+    def _job(self, job: str) -> Object:
+        if (found := self._find(job)) is None:
+            raise Refused(404, f"there is no job {job!r} in this cluster, or it is not watched")
+        return found
+
+    def _follow(self, job: str) -> Samples:
+        samples = self._followed.pop(job, None) or Samples()
+        self._followed[job] = samples
+        while len(self._followed) > MOST_FOLLOWED:
+            del self._followed[next(iter(self._followed))]
+        return samples
+
+    def _drills(self, job: Object) -> list[Object]:
+        key = key_of(job)
+        return [
+            drill
+            for drill in self._cluster.drills
+            if (drill["metadata"].get("namespace"), part(drill, "spec", "job")) == key
+        ]
+
+    def _audits(self) -> dict[str, str]:
+        """The verdict of the last drill of each job that has audited."""
+        found: dict[str, str] = {}
+        for drill in sorted(self._cluster.drills, key=_made):
+            if (audit := _status(drill).audit) is not None:
+                job = f"{drill['metadata'].get('namespace')}.{part(drill, 'spec', 'job')}"
+                found[job] = "clean" if audit.clean else "differs"
+        return found
+
+    def _row(self, job: Object, audit: str) -> Row:
+        resource, name = status_of(job), own_name(job)
+        guarantee = resource.guarantee or str(part(job, "spec", "guarantee") or "")
+        running, status = resource.phase in RUNNING, self._said(name)
+        if status is not None and running:
+            return row_of(name, status, phase=resource.phase, running=True, guarantee=guarantee, audit=audit)
+        return _row_of_object(name, resource, running=running, guarantee=guarantee, audit=audit)
+
+    # --- answers --------------------------------------------------------------------------------------------
+
+    async def _graph(self, job: Object) -> Ran:
+        drivers = [
+            pod
+            for pod in self._cluster.pods_of(key_of(job))
+            if pod["metadata"]["labels"].get(ROLE) == "driver" and part(pod, "status", "phase") == "Running"
+        ]
+        began = _now()
+        for pod in sorted(drivers, key=_made, reverse=True):
+            uid = str(pod["metadata"]["uid"])
+            if uid not in self._graphs and (plan := await self._plan(pod)) is not None:
+                self._graphs[uid] = Ran(state="done", began=began, ended=_now(), answer=plan)
+                while len(self._graphs) > MOST_KEPT:
+                    del self._graphs[next(iter(self._graphs))]
+            if uid in self._graphs:
+                return self._graphs[uid]
+        return _failed(
+            began, "no driver of this job has said its graph yet: it does when it has loaded the application"
+        )
+
+    async def _plan(self, pod: Object) -> Any:
+        """The graph that a driver has logged; None: it has not yet."""
+        namespace, name = key_of(pod)
+        try:
+            lines = await self._api.log_lines(
+                namespace, name, pod["spec"]["containers"][0]["name"], tail=None, most=HEAD
+            )
+        except ApiProblem as problem:
+            raise Refused(503, f"the log of driver {name} cannot be read: {problem}") from problem
+        for text in lines:
+            try:
+                line = from_json(text)
+            except DecodeError:
+                continue
+            if isinstance(line, dict) and line.get("event") == "graph" and isinstance(line.get("plan"), dict):
+                return line["plan"]
+        return None
+
+    async def _snapshot(self, job: str, thing: Object) -> Ran:
+        known = self._snapshots.get(job)
+        if known is not None and time.monotonic() - known[0] < FRESH:
+            return known[1]
+        began, listed, hosting = _now(), _savepoints(thing, self._cluster), self._hosting()
+        if hosting is None:
+            raise Refused(503, "this operator does not lead any more: try again")
+        try:
+            async with asyncio.timeout(ANSWERS_WITHIN):
+                found = await asyncio.wrap_future(hosting.committed(job))
+        except FlameStreamError as error:
+            if not listed:
+                return _failed(began, str(error))
+            found = None
+        except TimeoutError:
+            return _failed(began, f"the job's store has not answered within {ANSWERS_WITHIN:g} s")
+        listed += [] if found is None else [summary_of(*found)]
+        ran = Ran(state="done", began=began, ended=_now(), answer=listed)
+        self._snapshots[job] = time.monotonic(), ran
+        while len(self._snapshots) > MOST_KEPT:
+            del self._snapshots[next(iter(self._snapshots))]
+        return ran
+
+
+def _row_of_object(
+    name: str, resource: JobResourceStatus, *, running: bool, guarantee: str, audit: str
+) -> Row:
+    """The row of a job that no coordinator here speaks for: as its status was written last."""
+    latency, epoch, recovery = resource.latency, resource.epoch, resource.recovery
+    return Row(
+        job=name,
+        phase=resource.phase,
+        running=running,
+        guarantee=guarantee,
+        workers=resource.workers.ready,
+        wanted=resource.workers.desired,
+        standbys=resource.workers.standby,
+        p50_ms=latency.delivered_p50_ms if latency and running else None,
+        p99_ms=latency.delivered_p99_ms if latency and running else None,
+        epoch=epoch.number if epoch else 0,
+        epoch_at=_micros(epoch.time) if epoch else 0,
+        recovery=recovery.cause if recovery else "",
+        recovery_ms=recovery.duration_ms if recovery else 0,
+        audit=audit,
+        problems=len(resource.problems) + (resource.phase == "Failed"),
+    )
+
+
+def _savepoints(job: Object, cluster: Cluster) -> list[Mapping[str, object]]:
+    """The FlameStreamSnapshots of a job that are complete, the oldest first, in the words of a listing."""
+    namespace, name = key_of(job)
+    mine = [
+        (thing, thing.get("status") or {})
+        for thing in cluster.snapshots
+        if (thing["metadata"].get("namespace"), part(thing, "spec", "job")) == (namespace, name)
+        and part(thing, "status", "phase") == "Completed"
+    ]
+    return [
+        {
+            "name": str(status.get("index", "")),
+            "epoch": status.get("epoch", 0),
+            "attempt": 0,
+            "cut": str(_micros(str(status.get("time") or ""))),
+            "segments": status.get("objects", 0),
+            "rows": 0,
+            "bytes": status.get("size", 0),
+            "savepoint": thing["metadata"]["name"],
+        }
+        for thing, status in sorted(mine, key=lambda each: _made(each[0]))
+    ]
+
+
+def _drill(job: Object, victim: str, after: str, by: str) -> Object:
+    if victim not in VICTIMS:
+        raise Refused(400, f"kill is one of {', '.join(VICTIMS)}, not {victim!r}")
+    namespace, name = key_of(job)
+    meta = {"generateName": f"{name[:40]}-{victim}-", "namespace": namespace, "annotations": {ASKED_BY: by}}
+    # An object's duration is above 0.
+    spec = {
+        "job": name,
+        "fault": {"target": victim},
+        "times": 1,
+        "after": str(Seconds(max(0.1, float(after)))),
+    }
+    return whole("FlameStreamDrill", meta, spec=spec)
+
+
+def _status(drill: Object) -> DrillStatus:
+    try:
+        return msgspec.convert(drill.get("status") or {}, DrillStatus)
+    except msgspec.ValidationError as error:
+        return DrillStatus(phase="Inconclusive", reason="Unreadable", message=str(error)[:1000])
+
+
+def _made(thing: Object) -> tuple[str, str]:
+    meta = thing["metadata"]
+    return str(meta.get("creationTimestamp") or ""), str(meta["name"])
+
+
+def _failed(began: int, message: str) -> Ran:
+    answer = {"error": {"category": "retryable", "message": message}}
+    return Ran(state="done", began=began, ended=_now(), code=int(ExitCode.UNAVAILABLE), answer=answer)
+
+
+def _now() -> int:
+    return time.time_ns() // 1000
+
+
+def _micros(text: str) -> int:
+    """Microseconds since 1970 of a moment as objects have it; 0: there is none, or it cannot be read."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return 0
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)

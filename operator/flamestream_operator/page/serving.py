@@ -1,0 +1,72 @@
+"""The page's port of one replica of the operator: the page itself, and its API, or the way to who leads.
+
+Keeps: a port of its own with MOST_CONNECTIONS, so that a crowd there hides no probe. Does not: know what is shown.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiohttp import web
+
+from flamestream import __version__
+from flamestream.ui.server import LOGIN, Handler, application
+from flamestream_operator.coordination.hosting import Hosting
+from flamestream_operator.kube.api import LightkubeApi
+from flamestream_operator.kube.cache import Cluster
+from flamestream_operator.listening import listen
+from flamestream_operator.page.cluster_jobs import ClusterJobs
+from flamestream_operator.page.door import ClusterDoor
+from flamestream_operator.page.history import History
+from flamestream_operator.page.relay import Relay
+
+MOST_CONNECTIONS: Final = 256
+HEAD_SECONDS: Final = 15.0
+MOST_OF_ONE: Final = 16
+"""Viewers of one user."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageSettings:
+    """The chart's `ui`, and where this page stands."""
+
+    port: int
+    hosts: tuple[str, ...]
+    """Names that it is called by."""
+    actions: bool
+    """Whether drills may be started from it."""
+    drills: bool
+    """Whether this operator carries them out."""
+    namespace: str
+    coordinators: str
+    """The Service whose EndpointSlice has the leader's address."""
+
+
+async def serve_page(
+    settings: PageSettings,
+    api: LightkubeApi,
+    cluster: Cluster,
+    hosting: Callable[[], Hosting | None],
+    history: History,
+) -> web.AppRunner:
+    """Serve until the runner is cleaned up. `hosting` gives the coordinators of this process; None: it does not
+    lead."""
+    jobs = ClusterJobs(cluster, hosting, api, history, drills=settings.drills, actions=settings.actions)
+    app = application(
+        jobs, ClusterDoor(api, cluster, settings.hosts), version=__version__, most_of_one=MOST_OF_ONE
+    )
+    relay = Relay(api, settings.namespace, settings.coordinators, settings.port)
+    app.middlewares.append(_relayed(relay, hosting))
+    app.on_cleanup.append(lambda _: relay.close())
+    return await listen(app, settings.port, most=MOST_CONNECTIONS, head_seconds=HEAD_SECONDS)
+
+
+def _relayed(relay: Relay, hosting: Callable[[], Hosting | None]) -> Any:
+    """What only a leader can answer goes to it, once the door has let it in here."""
+
+    @web.middleware
+    async def relayed(request: web.Request, handler: Handler) -> web.StreamResponse:
+        asks_a_leader = request.path.startswith("/api/") and request.path != LOGIN
+        return await (relay.answer(request) if asks_a_leader and hosting() is None else handler(request))
+
+    return relayed

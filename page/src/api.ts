@@ -98,6 +98,14 @@ export interface Ran<T> {
   answer: (T & { error?: { message: string } }) | null;
 }
 
+export interface About {
+  version: string;
+  actions: boolean;
+  kinds: string[];
+  victims: string[];
+  namespaced: boolean;
+}
+
 export class ApiError extends Error {
   constructor(
     readonly status: number,

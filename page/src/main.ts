@@ -1,6 +1,6 @@
 import "uplot/dist/uPlot.min.css";
 import "./style.css";
-import { ApiError, ask } from "./api";
+import { type About, ApiError, ask } from "./api";
 import { h, put, say } from "./dom";
 import { type Place, type View, address } from "./view";
 import { audit } from "./views/audit";
@@ -26,6 +26,13 @@ const top_ = document.getElementById("top") as HTMLElement;
 const main = document.getElementById("main") as HTMLElement;
 const state = h("span", { class: "connection", role: "status" });
 let end: (() => void) | void;
+let about: About = { version: "", actions: false, kinds: [], victims: [], namespaced: false };
+// Views that show what a command answers: a server that does not answer it has none of them.
+const OF_KINDS: Record<string, string> = { audit: "audit", item: "item", snapshots: "snapshots", drill: "drill" };
+
+function shownHere(view: string): boolean {
+  return !OF_KINDS[view] || about.kinds.includes(OF_KINDS[view]);
+}
 
 function connected(yes: boolean): void {
   say(state, yes ? "live" : "not connected");
@@ -50,7 +57,7 @@ function themed(): HTMLElement {
 }
 
 function head(name: string, view: string): void {
-  const tabs = VIEWS.map(([path, label]) =>
+  const tabs = VIEWS.filter(([path]) => shownHere(path)).map(([path, label]) =>
     h("a", { href: address(name, path), "aria-current": path === view ? "page" : undefined }, label),
   );
   put(
@@ -74,11 +81,12 @@ function show(): void {
   const [, kind = "", name = "", view = ""] = path.split("/").map(decodeURIComponent);
   end?.();
   put(main);
-  const found = VIEWS.find(([each]) => each === view);
+  const found = VIEWS.find(([each]) => each === view && shownHere(each));
   const place: Place = {
     job: name,
     query: new URLSearchParams(query),
     connected,
+    about,
     go: (told) => history.replaceState(null, "", address(name, view, told)),
   };
   document.title = name ? `${name} – FlameStream` : "FlameStream";
@@ -89,19 +97,28 @@ function show(): void {
 
 function refused(error: unknown): void {
   head("", "");
-  const text = error instanceof ApiError && error.status === 401 ? "Open the address that `flamestream ui` has printed: it has a token, and this one has not." : String(error);
-  put(main, h("h1", {}, "Not let in"), h("p", {}, text));
+  const why = error instanceof ApiError ? error.message : String(error);
+  const token = h("input", { type: "password", name: "token", autocomplete: "off", "aria-label": "Token", required: true, size: 40 });
+  const form = h("form", { class: "row" }, token, h("button", { class: "main" }, "Show it"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    void ask("/login", "POST", token.value.trim()).then(begin, refused);
+  });
+  put(main, h("h1", {}, "Not let in"), h("p", {}, `${why.charAt(0).toUpperCase()}${why.slice(1)}.`), error instanceof ApiError && error.status === 401 ? form : null);
 }
+
+let listening = false;
 
 async function begin(): Promise<void> {
   try {
     await logIn();
-    await ask("");
+    about = await ask<About>("");
   } catch (error) {
     refused(error);
     return;
   }
-  window.addEventListener("hashchange", show);
+  if (!listening) window.addEventListener("hashchange", show);
+  listening = true;
   show();
 }
 

@@ -1,7 +1,10 @@
 // A view: fills its place, and gives what ends it.
 
+import type { About } from "./api";
+
 export interface Place {
   job: string;
+  about: About;
   query: URLSearchParams;
   // Says in the head of the page whether the server is heard.
   connected: (yes: boolean) => void;

@@ -59,6 +59,7 @@ class ClusterJobs:
     """`ui.source.JobSource`. `drills`: whether this operator carries drills out; `actions`: whether the page may start
     one."""
 
+    namespaced = True
     victims: Final = VICTIMS
 
     def __init__(

@@ -18,21 +18,17 @@ interface Drilled {
   [name: string]: unknown;
 }
 
-const ROLES = ["worker", "coordinator", "driver", "standby"];
-
 export const drill: View = (root, place) => {
   const told = h("div", { role: "status" });
   const gap = h("dd", {}, "–");
-  const role = h("select", { "aria-label": "What to kill", name: "kill" }, ...ROLES.map((each) => h("option", {}, each)));
+  const role = h("select", { "aria-label": "What to kill", name: "kill" }, ...place.about.victims.map((each) => h("option", {}, each)));
   const after = h("input", { type: "number", min: "0", max: "60", value: "1", "aria-label": "Seconds from now", name: "after" });
   const button = h("button", { class: "danger" }, "Kill");
   const form = h("form", { class: "row" }, h("h1", {}, "Drill"), h("label", {}, "Kill a ", role), h("label", {}, " in ", after, " s"), button);
   const note = h("p", { class: "note" });
   put(root, form, h("p", { class: "note" }, "A part of the running job gets SIGKILL. The drill waits until the job is whole again and gives results, and audits everything delivered."), note, h("dl", { class: "figures" }, h("div", {}, h("dt", {}, "longest gap of the last minute"), gap)), told, h("p", {}, h("a", { href: address(place.job, "time", { span: "60" }) }, "See it in time")));
-  void ask<{ actions: boolean }>("").then((about) => {
-    button.disabled = !about.actions;
-    if (!about.actions) say(note, "This page may only look. Start it with `flamestream ui --actions` to run drills from it.");
-  });
+  button.disabled = !place.about.actions;
+  if (!place.about.actions) say(note, "This page may only look: `flamestream ui --actions`, or ui.actions of the operator's chart, lets it run drills.");
   let timer = 0;
   const look = async (method = "GET"): Promise<void> => {
     window.clearTimeout(timer);

@@ -47,7 +47,7 @@ export const jobs: View = (root, place) => {
       each.element.hidden = !seen(each);
       count += each.element.hidden ? 0 : 1;
     }
-    say(told, lines.size === 0 ? "No job was ever run here. `flamestream run job.yaml` begins one." : `${count} of ${lines.size} jobs`);
+    say(told, lines.size === 0 ? "There is no job that you may see. `flamestream run job.yaml` begins one, on a cluster `kubectl apply -f job.yaml`." : `${count} of ${lines.size} jobs`);
   };
   search.addEventListener("input", () => {
     sift();

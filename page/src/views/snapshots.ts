@@ -1,7 +1,7 @@
 import { type Described, type Ran, ask, of } from "../api";
 import { h, put, say, table } from "../dom";
 import { age, bytes, clock, count } from "../format";
-import type { View } from "../view";
+import type { Place, View } from "../view";
 
 interface Snapshot {
   name: string;
@@ -11,6 +11,8 @@ interface Snapshot {
   segments: number;
   rows: number;
   bytes: number;
+  // The name of the copy that nothing removes; left out: a snapshot of the stream itself.
+  savepoint?: string;
 }
 
 export const snapshots: View = (root, place) => {
@@ -21,7 +23,7 @@ export const snapshots: View = (root, place) => {
       const ran = await ask<Ran<Snapshot[]>>(`${of(place.job)}/snapshots`);
       // Behind it: what was committed when it was listed is committed then, or replaced.
       const known = await ask<Described>(of(place.job));
-      put(told, ...shown(ran, known));
+      put(told, ...shown(ran, known, place));
     } catch (error) {
       say(told, String(error));
     }
@@ -29,27 +31,36 @@ export const snapshots: View = (root, place) => {
   void look();
 };
 
-function shown(ran: Ran<Snapshot[]>, known: Described): Node[] {
+function shown(ran: Ran<Snapshot[]>, known: Described, place: Place): Node[] {
   const all = ran.answer;
   if (!all || all.error) return [h("p", { class: "bad" }, all?.error?.message ?? "No answer.")];
   if (!all.length) return [h("p", {}, "None has been written yet.")];
-  const committed = Math.max(0, ...all.map((each) => each.epoch).filter((epoch) => epoch <= (known.status?.epoch ?? 0)));
+  const committed = Math.max(0, ...all.filter((each) => !each.savepoint).map((each) => each.epoch).filter((epoch) => epoch <= (known.status?.epoch ?? 0)));
   const rows = [...all].reverse().map((each) => [
     count(each.epoch),
     each.cut === "end" ? "end of the input" : `${clock(Number(each.cut) / 1000, true)} (${age(Number(each.cut))} ago)`,
-    each.epoch === committed ? "committed: a start goes on from here" : each.epoch > committed ? "about to be committed, or abandoned" : "replaced; removed soon",
+    each.savepoint ? `savepoint ${each.savepoint}: kept until it is deleted` : each.epoch === committed ? "committed: a start goes on from here" : each.epoch > committed ? "about to be committed, or abandoned" : "replaced; removed soon",
     count(each.attempt),
     count(each.segments),
     count(each.rows),
     bytes(each.bytes),
   ]);
-  const newest = all.at(-1);
   return [
     table(["epoch", "cut", "kept for", "attempt", "segments", "rows", "size"], rows, { "aria-label": "Snapshots" }),
     h("h2", {}, "Commands"),
-    ...["list job.yaml", `show job.yaml ${newest?.epoch ?? ""}`, `verify job.yaml ${newest?.epoch ?? ""}`].map((rest) => copied(`flamestream snapshots ${rest}`)),
-    copied("flamestream run job.yaml", "goes on from the committed epoch"),
+    ...commands(all, place),
   ];
+}
+
+function commands(all: Snapshot[], place: Place): HTMLElement[] {
+  const newest = all.at(-1);
+  if (place.about.namespaced) {
+    const [namespace = "", ...rest] = place.job.split(".");
+    const name = rest.join(".");
+    const kept = [...all].reverse().find((each) => each.savepoint);
+    return [copied(`kubectl flamestream savepoint ${name} -n ${namespace}`, "makes a copy that no later epoch removes"), ...(kept ? [copied(`restoreFrom: {snapshot: ${kept.savepoint}}`, "in the spec of a new job starts it from there")] : [])];
+  }
+  return [...["list job.yaml", `show job.yaml ${newest?.epoch ?? ""}`, `verify job.yaml ${newest?.epoch ?? ""}`].map((each) => copied(`flamestream snapshots ${each}`)), copied("flamestream run job.yaml", "goes on from the committed epoch")];
 }
 
 function copied(text: string, note = ""): HTMLElement {

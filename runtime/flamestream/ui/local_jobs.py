@@ -61,6 +61,7 @@ class LocalJobs:
     """`source.JobSource`."""
 
     kinds: Final[tuple[Kind, ...]] = ("graph", "snapshots", "audit", "item", "drill")
+    namespaced = False
     victims: Final = ("worker", "coordinator", "driver", "standby")
 
     def __init__(self, root: Path, *, actions: bool) -> None:

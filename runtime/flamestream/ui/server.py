@@ -151,7 +151,7 @@ class _Api:
     async def about(self, _: web.Request) -> web.StreamResponse:
         source = self._source
         told = {"version": self._version, "actions": source.actions, "kinds": source.kinds}
-        return _json({**told, "victims": source.victims})
+        return _json({**told, "victims": source.victims, "namespaced": source.namespaced})
 
     async def jobs(self, request: web.Request) -> web.StreamResponse:
         sees = await request[CALLER].listed()

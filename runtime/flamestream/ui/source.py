@@ -95,6 +95,8 @@ class JobSource(Protocol):
 
     actions: bool
     """Whether a drill may be started."""
+    namespaced: bool
+    """Whether jobs are of a cluster, and called NAMESPACE.NAME."""
 
     @property
     def kinds(self) -> Sequence[Kind]:

@@ -94,6 +94,7 @@ def install(
             "images": [OTHER_IMAGE] if OTHER_IMAGE else [],
             "drillNamespaces": list(drill_namespaces),
         },
+        "ui": {"enabled": True, "actions": True},
         "metrics": {"readers": [{"kind": "ServiceAccount", "name": READER, "namespace": SYSTEM}]},
         "zookeeper": {"storageClass": "flamestream-e2e", "nodeSelector": {"kubernetes.io/hostname": node}},
         "s3": {

@@ -42,7 +42,9 @@ def test_without_it_there_is_nothing_of_it() -> None:
 
 def test_to_look_it_may_read_logs_and_the_viewer_may_do_nothing() -> None:
     found, without = rendered(enabled=True), rendered()
-    more = rights(found, "ClusterRole", "release-operator") - rights(without, "ClusterRole", "release-operator")
+    more = rights(found, "ClusterRole", "release-operator") - rights(
+        without, "ClusterRole", "release-operator"
+    )
     assert more == {("pods/log", "get")}
     assert {verb for _, verb in rights(found, "ClusterRole", "release-viewer")} == {"get", "list", "watch"}
     assert not named(found, "ServiceAccount", "release-viewer")["automountServiceAccountToken"]
@@ -59,7 +61,9 @@ def test_where_namespaces_are_named_its_viewer_sees_those_alone() -> None:
     bound = [each for each in found if each["kind"] == "RoleBinding" and "viewer" in each["metadata"]["name"]]
     assert [each["metadata"]["namespace"] for each in bound] == ["a", "b"]
     assert not [
-        each for each in found if each["kind"] == "ClusterRoleBinding" and "viewer" in each["metadata"]["name"]
+        each
+        for each in found
+        if each["kind"] == "ClusterRoleBinding" and "viewer" in each["metadata"]["name"]
     ]
     assert ("pods/log", "get") in {
         (resource, verb)
@@ -97,7 +101,9 @@ def test_its_port_is_for_other_replicas_and_whom_the_values_name() -> None:
         return list(one["from"])
 
     replicas = rule(rendered(enabled=True))
-    assert [each["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for each in replicas] == ["operator"]
+    assert [each["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for each in replicas] == [
+        "operator"
+    ]
     assert rule(rendered(enabled=True, **{"from": [proxy]})) == [*replicas, proxy]
 
 

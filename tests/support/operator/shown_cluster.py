@@ -1,0 +1,100 @@
+"""The page of a cluster as an operator serves it, over a stand-in of the API server and of the coordinators."""
+
+from collections.abc import AsyncIterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+
+from flamestream.job.status import JobStatus
+from flamestream.model.errors import UserError
+from flamestream_operator.kube.cache import Cluster
+from flamestream_operator.page.history import History
+from flamestream_operator.page.serving import PageSettings, serve_page
+from support.operator.users import Users
+from support.ports import free_port
+
+Object = dict[str, Any]
+
+
+class Said:
+    """What coordinators say: `Hosting`, as far as a page asks it."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[str, JobStatus] = {}
+        self.asked = 0
+        """How often for a status."""
+
+    def status(self, job: str) -> JobStatus | None:
+        self.asked += 1
+        return self.jobs.get(job)
+
+    def committed(self, job: str) -> "Future[Any]":
+        answer: Future[Any] = Future()
+        answer.set_exception(UserError(f"job {job!r} is not coordinated now"))
+        return answer
+
+
+def job(namespace: str, name: str, phase: str = "Running", **status: Any) -> Object:
+    """A FlameStreamJob as the API server has it."""
+    spec = {"guarantee": "exactly-once", "sources": {}, "sinks": {}}
+    meta = {"namespace": namespace, "name": name, "uid": f"uid-{namespace}-{name}", "resourceVersion": "1"}
+    return {
+        "apiVersion": "flamestream.dev/v1alpha1",
+        "kind": "FlameStreamJob",
+        "metadata": meta,
+        "spec": spec,
+        "status": {"phase": phase, "message": "", **status},
+    }
+
+
+def pod(namespace: str, name: str, of: str, role: str) -> Object:
+    labels = {"flamestream.dev/job": of, "flamestream.dev/role": role}
+    return {
+        "kind": "Pod",
+        "metadata": {
+            "namespace": namespace,
+            "name": name,
+            "uid": name,
+            "resourceVersion": "1",
+            "labels": labels,
+        },
+        "spec": {"containers": [{"name": role}]},
+        "status": {"phase": "Running"},
+    }
+
+
+class ShownCluster:
+    """One replica of the operator. `leads`: whether it has coordinators."""
+
+    def __init__(self, users: Users, *, leads: bool = True, port: int = 0, **settings: Any) -> None:
+        self.users, self.cluster, self.said, self.history = users, Cluster(), Said(), History()
+        self.leads = leads
+        usual = {"hosts": ("page.example",), "actions": True, "drills": True}
+        self.settings = PageSettings(
+            port=port or free_port(), namespace="space", coordinators="coordinators", **{**usual, **settings}
+        )
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.settings.port}"
+
+    def runs(self, *jobs: Object, told: JobStatus | None = None) -> None:
+        """These jobs are there, with this word of their coordinators."""
+        for each in jobs:
+            self.cluster.jobs.put(each)
+            if told is not None:
+                self.said.jobs[f"{each['metadata']['namespace']}.{each['metadata']['name']}"] = told
+
+    @asynccontextmanager
+    async def served(self) -> AsyncIterator[web.AppRunner]:
+        users: Any = self.users
+        said: Any = self.said
+        runner = await serve_page(
+            self.settings, users, self.cluster, lambda: said if self.leads else None, self.history
+        )
+        try:
+            yield runner
+        finally:
+            await runner.cleanup()

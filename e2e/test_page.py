@@ -18,7 +18,7 @@ from e2e.support.installation import RELEASE, ROOT, SYSTEM, Installation
 from e2e.support.kube import RBAC, Kube, until
 
 sys.path.append(str(ROOT / "tests"))
-from support.browser import Browser  # noqa: E402  # it is the tests'
+from support.browser import Browser  # it is the tests'
 
 KEPT = ROOT / "artifacts" / "page"
 VIEWER = f"{RELEASE}-viewer"
@@ -134,9 +134,14 @@ def test_rights_are_the_callers_own_and_who_may_drills_from_the_page(job: Folder
     role = {"apiVersion": RBAC, "kind": "Role", "metadata": {"name": "driller"}, "rules": rules}
     subject = {"kind": "ServiceAccount", "name": "driller", "namespace": kube.namespace}
     ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "driller"}
+    meta = {"name": "driller"}
     bound = {
-        "apiVersion": RBAC, "kind": "RoleBinding", "metadata": {"name": "driller"}, "roleRef": ref, "subjects": [subject],
-    }  # fmt: skip
+        "apiVersion": RBAC,
+        "kind": "RoleBinding",
+        "metadata": meta,
+        "roleRef": ref,
+        "subjects": [subject],
+    }
     with forwarded(f"service/{RELEASE}-ui", 80) as address:
         kube.apply(account)
         mine, viewers = f"Bearer {token('driller', kube.namespace)}", f"Bearer {token(VIEWER)}"

@@ -74,7 +74,7 @@ export interface Described {
 
 export interface Mark {
   at: string;
-  kind: "coordinator" | "lost" | "recovery" | "code" | "end";
+  kind: "coordinator" | "lost" | "recovery" | "code" | "end" | "audit" | "drill";
   text: string;
   worker?: string;
   attempt?: number;

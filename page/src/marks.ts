@@ -9,6 +9,8 @@ export const LABELS: Record<Mark["kind"], string> = {
   recovery: "recovery",
   code: "other code",
   end: "end",
+  audit: "audit",
+  drill: "drill",
 };
 
 export function moment(mark: Mark): number {

@@ -38,9 +38,10 @@ export const time: View = (root, place) => {
   );
 
   function range(): [number, number] {
-    const newest = Math.max(Date.now() / 1000 - 1, data["at"]?.at(-1) ?? 0);
-    const ended = (data["at"]?.length ?? 0) > 0 && Date.now() / 1000 - newest > 5;
-    return fixed ?? [(ended ? newest : Date.now() / 1000) - span, ended ? newest : Date.now() / 1000];
+    // A job that has ended is shown to its end, however long ago that was.
+    const last = marks.filter((mark) => mark.kind !== "audit" && mark.kind !== "drill").at(-1);
+    const until = last?.kind === "end" ? Math.max(moment(last) / 1000 + 1, data["at"]?.at(-1) ?? 0) : Date.now() / 1000;
+    return fixed ?? [until - span, until];
   }
 
   function scaled(): void {

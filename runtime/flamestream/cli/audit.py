@@ -21,6 +21,7 @@ from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.errors import ManifestError
 from flamestream.node.run_folder import RunFolder, find
+from flamestream.node.verdicts import leave, now
 
 EXITS = {"holds": ExitCode.OK, "broken": ExitCode.DIFFERENCE, "undecided": ExitCode.UNPROVEN}
 """Exit codes, by the verdict on a history."""
@@ -73,8 +74,10 @@ def command(
     if history is not None:
         _judge_history(checked, history, definitions, json)
         return
+    began = now()
     report, rows = _audited(checked, folder, spark=spark, changed=changed, definitions=definitions)
     value = asdict(report) | ({"definitions": list(map(asdict, rows))} if definitions else {})
+    leave(folder, "audit", began, ExitCode.OK if report.kept else ExitCode.DIFFERENCE, value)
     answer(value, "\n".join([sentence(report), *_table(report, rows)]), json)
     if not report.kept:
         if not json and report.verdict.first_difference:

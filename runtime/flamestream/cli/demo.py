@@ -5,17 +5,22 @@ A real job on a real local Spark: two workers, a coordinator and ZooKeeper, each
 half of the documents are through, one worker gets SIGKILL. At the end every change record that was delivered
 is compared with what the sequential reference interpreter makes of the same files.
 
+Its page tells the same in a browser, and stays until Ctrl-C where somebody is at the terminal.
+
 Does not: need anything that `make` has not set up, or leave anything but the folder demo-run.
 """
 
+import json
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -38,6 +43,7 @@ from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.node.run_folder import RunFolder
+from flamestream.node.verdicts import leave, now
 
 KINDS: Final = (".py", ".txt", ".rst", ".md", ".html")
 LARGEST: Final = 200_000
@@ -47,6 +53,10 @@ HALF: Final = 2
 POLL: Final = 0.02
 SHOWN: Final = 8
 """Postings."""
+LISTEN: Final = "127.0.0.1:7878"
+ANY_PORT: Final = "127.0.0.1:0"
+VIEW: Final = "/jobs/demo/time?span=60"
+"""What the page shows first: the job's last minute, with the kill in it."""
 
 
 def main(
@@ -55,24 +65,66 @@ def main(
         int, typer.Option(min=10, max=100_000, help="Index so many documents at most.")
     ] = 1500,
     folder: Annotated[Path, typer.Option(help="Where to work; emptied at the start.")] = Path("demo-run"),
+    stay: Annotated[
+        bool | None,
+        typer.Option(
+            help="Serve the page on until Ctrl-C. Default: where somebody is at the terminal.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Index real files with two Spark workers, kill one half-way with SIGKILL, and audit every byte of the
     result."""
     try:
-        raise typer.Exit(demo(word.lower(), documents, folder.absolute()))
+        stays = sys.stdin.isatty() if stay is None else stay
+        raise typer.Exit(demo(word.lower(), documents, folder.absolute(), stays=stays))
     except FlameStreamError as error:
         say_error(error, json=False)
         raise typer.Exit(code_of(error)) from error
 
 
-def demo(word: str, count: int, folder: Path) -> ExitCode:
-    """The demo, step by step."""
+def demo(word: str, count: int, folder: Path, *, stays: bool) -> ExitCode:
+    """The demo, step by step. `stays`: its page is there until Ctrl-C."""
     found = _documents(count)
     _prepare(folder, found)
     say(
         f"{len(found):,} source and documentation files of Python {sys.version.split()[0]} in "
         f"{folder / 'docs'}"
     )
+    with _page(folder) as page:
+        code = _played(word, found, folder)
+        if page is not None and stays:
+            say("the page shows it until Ctrl-C")
+            with suppress(KeyboardInterrupt):
+                page.wait()
+    return code
+
+
+@contextmanager
+def _page(folder: Path) -> Iterator[subprocess.Popen[str] | None]:
+    """The page's server, whose address is told; None: there is no page here."""
+    # Another page may have the port that is easy to remember.
+    for listen in (LISTEN, ANY_PORT):
+        where = [str(folder / "job.yaml"), "--run-folder", str(folder / "run"), "--listen", listen, "--json"]
+        command = [sys.executable, "-m", "flamestream.cli.main", "ui", *where]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
+        ) as server:
+            try:
+                assert server.stdout is not None, "it is a pipe"
+                told = json.loads(server.stdout.readline() or "{}")
+                if "address" in told:
+                    say(f"the story in a browser: {told['address']}&{VIEW}")
+                    yield server
+                    return
+            finally:
+                server.terminate()
+    say(f"no page: {told.get('error', {}).get('message', 'its server has ended')}")
+    yield None
+
+
+def _played(word: str, found: list[Path], folder: Path) -> ExitCode:
+    """The job, its kill and its verdict."""
     job = checked(folder / "job.yaml")
     say(
         "starting ZooKeeper, the coordinator and Spark with 2 workers and 1 standby; "
@@ -92,7 +144,9 @@ def demo(word: str, count: int, folder: Path) -> ExitCode:
 
 def _concluded(job: CheckedJob, folder: RunFolder, drill: DrillStatus, word: str) -> ExitCode:
     """The drill's own audit would be of a part: all of it counts here."""
+    began = now()
     report = audited_here(job, folder)
+    leave(folder, "audit", began, ExitCode.OK if report.kept else ExitCode.DIFFERENCE, asdict(report))
     gap = drill.faults[0].output_gap_ms if drill.faults else None
     say(sentence(report, "documents", "change records"))
     if gap is not None:

@@ -15,6 +15,7 @@ from flamestream.cli.output import Json, answer, say
 from flamestream.job.drills.observed import DrillPlan
 from flamestream.job.validation import checked_job
 from flamestream.node.run_folder import find
+from flamestream.node.verdicts import leave, now
 
 BACK_WITHIN = 120.0
 
@@ -50,7 +51,9 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
         job=found.name, target=kill.value, times=times, hits=kill in HITS, after=after, seed=seed,
         timeout=timeout, audit=audit, saves=found.spec.guarantee != "none",
     )  # fmt: skip
+    began = now()
     with LocalPlace(checked_job(found), folder, kill) as place:
         status = drilled(place, plan, lambda fault: None if json else say(fault_told(fault)))
+    leave(folder, "drill", began, code_of_drill(status), status)
     answer(status, verdict_told(status), json)
     raise typer.Exit(code_of_drill(status))

@@ -3,6 +3,7 @@
     run.json       who runs
     status.json    written by the coordinator
     workers/       the pid of every worker's life
+    audit.json, drill.json    the last verdict of each (verdicts.py)
     logs/          what the processes print
     code/          the application as it began
     zookeeper/     data of the embedded ZooKeeper

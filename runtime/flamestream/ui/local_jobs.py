@@ -18,10 +18,11 @@ from flamestream.job.status import JobStatus
 from flamestream.model.errors import FlameStreamError
 from flamestream.node.job_state import described
 from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.verdicts import KINDS, Verdict, file_of, left
 from flamestream.ui.asked import seconds_in, wanted, word_in
 from flamestream.ui.commands import Commands
 from flamestream.ui.log_files import LogTail, merged
-from flamestream.ui.marks import MOST, Mark, mark_of, without_repeats
+from flamestream.ui.marks import MOST, Mark, mark_of, mark_of_verdict, without_repeats
 from flamestream.ui.samples import Sample, Samples
 from flamestream.ui.source import Kind, Ran, Refused, Row, row_of
 
@@ -52,6 +53,8 @@ class _Known:
     """Whether its launcher was alive."""
     plan: tuple[str, Ran] | None = None
     """The answer of `plan`, with the digest of the application that it is of."""
+    verdicts: dict[str, tuple[int, Verdict | None]] = field(default_factory=dict)
+    """Those that commands have left, by kind, with the times of their files."""
     samples: Samples = field(default_factory=Samples)
     marks: list[Mark] = field(default_factory=list)
     tails: dict[Path, LogTail] = field(default_factory=dict)
@@ -79,6 +82,8 @@ class LocalJobs:
             self._list()
         for known in self._jobs.values():
             _look(known)
+            if due:
+                _judged(known)
             if due and (known.ran or not known.tails):
                 _follow(known)
 
@@ -101,7 +106,8 @@ class LocalJobs:
         return self._known(job).samples.all()
 
     def marks(self, job: str) -> list[Mark]:
-        return self._known(job).marks
+        known = self._known(job)
+        return sorted([*known.marks, *_verdict_marks(known)], key=lambda mark: mark.at)
 
     async def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]:
         return await asyncio.to_thread(merged, self._known(job).folder.logs, wanted(asked))
@@ -129,9 +135,11 @@ class LocalJobs:
         return self._commands.start((job, kind), self._arguments(job, kind, asked), nice=NICE.get(kind, 0))
 
     def ran(self, job: str, kind: Kind) -> Ran:
-        """The last one that was started."""
-        self._known(job)
-        return self._commands.ran((job, kind))
+        """The last one, whoever started it."""
+        ran, (_, left) = self._commands.ran((job, kind)), self._known(job).verdicts.get(kind, (0, None))
+        if left is None or ran.state == "running" or ran.ended > left.ended:
+            return ran
+        return Ran(state="done", began=left.began, ended=left.ended, code=left.code, answer=left.answer)
 
     async def close(self) -> None:
         """End what was started."""
@@ -208,7 +216,7 @@ class LocalJobs:
             phase = "damaged" if known.problem else "starting" if running else "never began"
             problems = 1 if known.problem else 0
             return Row(job=job, phase=phase, running=running, guarantee=known.guarantee, problems=problems)
-        audit = self._commands.ran((job, "audit"))
+        audit = self.ran(job, "audit")
         return row_of(
             job, status, running=running, guarantee=known.guarantee,
             phase=status.phase if running else status.outcome or "cut off",
@@ -234,6 +242,21 @@ def _look(known: _Known) -> None:
         known.manifest, known.guarantee = known.info.manifest, _guarantee(Path(known.info.manifest))
     if known.status is not None:
         known.samples.take(known.status)
+
+
+def _judged(known: _Known) -> None:
+    """Read the verdicts that commands have left since."""
+    for kind in KINDS:
+        when = _time(known.folder.path / file_of(kind))
+        if when != known.verdicts.get(kind, (0, None))[0]:
+            known.verdicts[kind] = when, left(known.folder, kind)
+            known.version += 1  # who looks is told
+
+
+def _verdict_marks(known: _Known) -> list[Mark]:
+    verdicts = ((kind, found) for kind, (_, found) in known.verdicts.items() if found is not None)
+    marks = (mark_of_verdict(kind, found.ended, found.answer) for kind, found in verdicts)
+    return [mark for mark in marks if mark is not None]
 
 
 def _follow(known: _Known) -> None:

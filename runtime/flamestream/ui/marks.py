@@ -1,4 +1,5 @@
-"""Marks: what happened to a job and when, from the log of its coordinators. The page draws them into its figures.
+"""Marks: what happened to a job and when, from the log of its coordinators and from verdicts on it. The page draws them
+into its figures.
 
 | kind | a mark of | says |
 |---|---|---|
@@ -7,11 +8,13 @@
 | recovery | an attempt that runs | cause, attempt, its steps in milliseconds |
 | code | an attempt that runs with another application | the same |
 | end | the job's end | outcome, message |
+| audit, drill | a verdict | what it is |
 
 Keeps: a mark for each line, whatever else a line says. Does not: read a file (log_files.py).
 """
 
-from typing import Final
+from datetime import UTC, datetime
+from typing import Any, Final
 
 import msgspec
 
@@ -83,6 +86,22 @@ def _made(line: _Line) -> Mark | None:
             return Mark(at=line.at, kind="end", text=text)
         case _:
             return None
+
+
+def mark_of_verdict(kind: str, ended: int, answer: Any) -> Mark | None:
+    """The mark of an audit or a drill that has `ended` (microseconds since 1970); None: `answer` is no verdict."""
+    if not isinstance(answer, dict) or not answer.keys() & {"verdict", "phase"}:
+        return None
+    if kind == "audit":
+        found = answer["verdict"]
+        counts = ", ".join(f"{found.get(name, 0):,} {name}" for name in ("lost", "doubled", "reordered"))
+        text = (
+            f"{'clean' if answer.get('kept') else 'differs'}: {found.get('delivered', 0):,} results, {counts}"
+        )
+    else:
+        text = f"{answer['phase']}: {answer.get('message', '')}"
+    at = datetime.fromtimestamp(ended / 1e6, UTC).isoformat(timespec="milliseconds")
+    return Mark(at=at, kind=kind, text=text)
 
 
 def without_repeats(marks: list[Mark]) -> list[Mark]:

@@ -39,7 +39,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     """The cause of the last one; "": none but the start."""
     recovery_ms: float = 0
     audit: str = ""
-    """The verdict of the last audit that was seen here: clean, differs, or ""."""
+    """The verdict of the last audit: clean, differs, or ""."""
     problems: int = 0
     updated: int = 0
 

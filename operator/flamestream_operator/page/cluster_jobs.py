@@ -82,7 +82,7 @@ class ClusterJobs:
         """Those that are looked at, the last one last."""
         self._listed: tuple[int, list[Row]] = (-1, [])
         self._graphs: dict[str, Ran] = {}
-        """By the driver pod that has said it."""
+        """Graphs, by the uid of the driver pod that has logged each."""
         self._snapshots: dict[str, tuple[float, Ran]] = {}
 
     def look(self) -> None:
@@ -103,7 +103,7 @@ class ClusterJobs:
         return self._listed[1]
 
     def status(self, job: str) -> dict[str, Any]:
-        """What `flamestream status --json` says of a job of one machine, as far as it means something here."""
+        """The document that `flamestream status --json` prints, as far as it has a meaning for a job of a cluster."""
         thing = self._job(job)
         self._follow(job)
         resource, status = status_of(thing), self._said(job)
@@ -127,7 +127,7 @@ class ClusterJobs:
         return self._follow(job).all()
 
     def marks(self, job: str) -> list[Mark]:
-        """What its coordinators in this process have told."""
+        """Marks from its coordinators in this process."""
         return self._history.marks(job, identity(self._job(job)))
 
     async def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ class ClusterJobs:
     # --- what there is --------------------------------------------------------------------------------------
 
     def _said(self, job: str) -> JobStatus | None:
-        """What its coordinator says now."""
+        """The word of its coordinator now; None: this process does not coordinate it."""
         hosting = self._hosting()
         return hosting.status(job) if hosting is not None else None
 

@@ -1,4 +1,4 @@
-"""What the coordinators of this process have logged of their jobs: the newest lines, and the marks that they make.
+"""A history of the jobs that this process coordinates: the newest lines of its log, and the marks that they make.
 
 Keeps: MOST_LINES of all jobs, MOST_MARKS of each of MOST_JOBS; it takes a line's time only where a line is written.
 Does not: outlive the process: another leader begins its own.

@@ -31,7 +31,7 @@ class Logs(Protocol):
 
 
 class PodLogs:
-    """Of all jobs; `lines` of the same pod are shared by all who look."""
+    """A reader of all jobs' logs, which all who look share."""
 
     def __init__(self, api: Logs) -> None:
         self._api = api

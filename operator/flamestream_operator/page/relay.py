@@ -34,7 +34,7 @@ class Slices(Protocol):
 
 
 class Relay:
-    """Of one replica. `service`: whose EndpointSlice has the leader's address."""
+    """The way of one replica to the leader. `service`: its EndpointSlice has the leader's address."""
 
     def __init__(self, api: Slices, namespace: str, service: str, port: int) -> None:
         self._api, self._namespace, self._service, self._port = api, namespace, service, port

@@ -62,7 +62,7 @@ async def serve_page(
 
 
 def _relayed(relay: Relay, hosting: Callable[[], Hosting | None]) -> Any:
-    """What only a leader can answer goes to it, once the door has let it in here."""
+    """A middleware: requests that only a leader can answer go to it, once the door has let them in here."""
 
     @web.middleware
     async def relayed(request: web.Request, handler: Handler) -> web.StreamResponse:

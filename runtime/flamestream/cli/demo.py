@@ -56,7 +56,7 @@ SHOWN: Final = 8
 LISTEN: Final = "127.0.0.1:7878"
 ANY_PORT: Final = "127.0.0.1:0"
 VIEW: Final = "/jobs/demo/time?span=60"
-"""What the page shows first: the job's last minute, with the kill in it."""
+"""The view that the page opens with: the job's last minute, with the kill in it."""
 
 
 def main(

@@ -17,7 +17,7 @@ KINDS: Final[tuple[Kind, ...]] = ("audit", "drill")
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a command has printed, and when."""
+    """The document that a command has printed, and when."""
 
     began: int
     """Microseconds since 1970."""

@@ -13,7 +13,7 @@ What = Literal["job", "logs"] | Kind
 
 
 class Cookie(NamedTuple):
-    """What a browser shows from its login on."""
+    """A cookie that a browser shows from its login on."""
 
     name: str
     value: str

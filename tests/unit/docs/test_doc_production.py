@@ -47,6 +47,12 @@ def test_the_chart_takes_the_values() -> None:
     }
 
 
+def test_the_chart_takes_the_values_of_the_page_behind_a_proxy() -> None:
+    (block,) = [each for each in blocks() if each.file == "ui.md" and each.language == "yaml"]
+    text = helm.rendered(VALUES | yaml.safe_load(block.text))
+    assert "flamestream.example.com" in text and "kubernetes.io/metadata.name: oauth2-proxy" in text
+
+
 def test_the_operator_takes_the_job_under_these_values() -> None:
     for name in JOB.spec.sources:
         sources.describe(JOB.source(name), f"spec.sources.{name}")

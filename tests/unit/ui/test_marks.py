@@ -8,7 +8,7 @@ import pytest
 
 from flamestream.core.coordinator.changes.upgrade import TURNED
 from flamestream.ui.log_files import LogTail, Wanted, merged
-from flamestream.ui.marks import Mark, mark_of, without_repeats
+from flamestream.ui.marks import Mark, mark_of, mark_of_verdict, without_repeats
 from support.runs.shown_job import LOG_LINES
 
 
@@ -32,6 +32,20 @@ def test_the_log_of_a_kill_makes_its_marks() -> None:
 def test_an_attempt_with_other_code_is_told_from_a_recovery() -> None:
     found = mark_of(line(event="phase", phase="running", attempt=3, cause=TURNED, steps_us={"record": 1}))
     assert found is not None and found.kind == "code"
+
+
+def test_a_verdict_makes_a_mark_when_it_was_given() -> None:
+    counts = {"delivered": 1234, "lost": 1, "doubled": 0, "reordered": 0}
+    audit = mark_of_verdict("audit", 1_700_000_000_500_000, {"kept": False, "verdict": counts})
+    assert audit == Mark(
+        at="2023-11-14T22:13:20.500+00:00",
+        kind="audit",
+        text="differs: 1,234 results, 1 lost, 0 doubled, 0 reordered",
+    )
+    drill = mark_of_verdict("drill", 0, {"phase": "Passed", "message": "all of it"})
+    assert drill is not None and (drill.kind, drill.text) == ("drill", "Passed: all of it")
+    assert mark_of_verdict("audit", 0, {"error": {"message": "no"}}) is None
+    assert mark_of_verdict("drill", 0, None) is None
 
 
 def test_the_end_says_why() -> None:

@@ -13,6 +13,7 @@ from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
 from flamestream.node.job_state import described
+from flamestream.node.verdicts import leave
 from flamestream.ui import server, viewers
 from flamestream.ui.commands import Commands
 from flamestream.ui.gate import LOCAL, Gate
@@ -115,6 +116,32 @@ def test_figures_are_samples_and_marks(tmp_path: Path, job: ShownJob) -> None:
             await asyncio.sleep(0.01)
         assert dict(zip(found["columns"], found["samples"][0], strict=True))["items_in"] == 20
         assert [mark["kind"] for mark in found["marks"]] == ["coordinator", "recovery", "lost", "recovery"]
+
+    asked(tmp_path, steps)
+
+
+def test_a_verdict_that_a_command_has_left_is_shown_and_told(tmp_path: Path, job: ShownJob) -> None:
+    found = {"kept": True, "verdict": {"delivered": 3, "lost": 0, "doubled": 0, "reordered": 0}}
+
+    async def steps(client: Client) -> None:
+        assert (await (await client.get("/api/v1/jobs/sales/audit", headers=LET_IN)).json())[
+            "state"
+        ] == "never"
+        watching = asyncio.create_task(events(client, "/api/v1/events?job=sales", 4))
+        await asyncio.sleep(0.3)
+        leave(job.folder, "audit", 1, 0, found)
+        told = await asyncio.wait_for(watching, 30)
+        (mark,) = [mark for mark in told[-1][1]["marks"] if mark["kind"] == "audit"]
+        assert mark["text"].startswith("clean: 3 results")
+        ran = await (await client.get("/api/v1/jobs/sales/audit", headers=LET_IN)).json()
+        assert (ran["state"], ran["code"], ran["answer"]) == ("done", 0, found)
+        (row,) = (await (await client.get("/api/v1/jobs", headers=LET_IN)).json())["jobs"]
+        assert row["audit"] == "clean"
+        (job.folder.path / "audit.json").write_text('{"began": "of another release"}')
+        while (await (await client.get("/api/v1/jobs/sales/audit", headers=LET_IN)).json())[
+            "state"
+        ] == "done":
+            await asyncio.sleep(0.05)
 
     asked(tmp_path, steps)
 

@@ -1,14 +1,23 @@
-"""`kubectl flamestream`, typed as a user types it, against a job that runs."""
+"""What a user does from a machine of his own with a job that runs: `kubectl flamestream`, typed, and the page, looked at
+by a Chromium."""
 
 import json
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
-from e2e.support.installation import Installation
-from e2e.support.kube import Kube
+from e2e.support.installation import RELEASE, ROOT, SYSTEM, Installation
+from e2e.support.kube import RBAC, Kube, until
+from e2e.support.page import VIEWER, asked, forwarded, proxied, token
+
+sys.path.append(str(ROOT / "tests"))
+from support.browser import Browser  # it is the tests'
+
+KEPT = ROOT / "artifacts" / "page"
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +79,86 @@ def test_suspend_says_at_which_epoch_and_resume_waits(job: FolderJob) -> None:
     assert "Suspended" in shown and "suspended  at epoch" in shown
     job.typed("resume", job.name, "--wait")
     assert job.condition("Ready")["status"] == "True"
+
+
+def test_chromium_sees_the_list_and_one_job(job: FolderJob, kube: Kube, tmp_path: Path) -> None:
+    name = f"{kube.namespace}.{job.name}"
+    with forwarded(f"service/{RELEASE}-ui", 80) as address, Browser(tmp_path / "profile") as browser:
+        browser.wide(1280)
+        browser.open(f"{address}/#token={token(VIEWER)}")
+        browser.until(f"document.body.innerText.includes('{name}')")
+        assert "Running" in browser.value("document.body.innerText")
+        browser.screenshot(KEPT / "cluster-jobs.png")
+        for view, there in (
+            (
+                "",
+                "document.querySelectorAll('.vertex').length > 3 && document.querySelectorAll('.worker').length === 3",
+            ),
+            (
+                "/time?span=60",
+                "document.querySelectorAll('canvas').length === 3 && document.querySelector('td')",
+            ),
+            ("/logs", "document.querySelectorAll('.log li').length > 5"),
+            ("/snapshots", "document.body.innerText.includes('committed: a start goes on from here')"),
+        ):
+            browser.value(f"location.hash = '#/jobs/{name}{view}'; 1")
+            browser.until(there)
+            browser.screenshot(KEPT / f"cluster-{view.strip('/').partition('?')[0] or 'job'}.png")
+        assert browser.faults == []
+        assert [url for url in browser.requested if not url.startswith((address, "about:"))] == []
+
+
+def test_each_replica_gives_the_same_list(job: FolderJob, kube: Kube) -> None:
+    pods = Kube(SYSTEM).list("Pod", "app.kubernetes.io/component=operator")
+    assert len(pods) == 2
+    shows = f"Bearer {token(VIEWER)}"
+    for pod in pods:
+        with forwarded(f"pod/{pod['metadata']['name']}", 7878) as address:
+            code, found = asked(address, "/jobs", shows)
+            assert code == 200, found
+            (row,) = [row for row in found["jobs"] if row["job"] == f"{kube.namespace}.{job.name}"]
+            assert row["p99_ms"] > 0 and row["workers"] == 2, "the leader's own figures"
+
+
+def test_kubectls_proxy_leads_to_it_too(job: FolderJob, kube: Kube, tmp_path: Path) -> None:
+    """It takes the header away that has a token; the page's cookie passes."""
+    with proxied() as address, Browser(tmp_path / "profile") as browser:
+        browser.open(f"{address}/#token={token(VIEWER)}")
+        browser.until(f"document.body.innerText.includes('{kube.namespace}.{job.name}')")
+        assert browser.faults == []
+
+
+def test_rights_are_the_callers_own_and_who_may_drills_from_the_page(job: FolderJob, kube: Kube) -> None:
+    path = f"/jobs/{kube.namespace}.{job.name}"
+    drill = f"{path}/drill?kill=worker&after=0.5"
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "driller"}}
+    rules = [
+        {"apiGroups": ["flamestream.dev"], "resources": ["flamestreamjobs"], "verbs": ["get"]},
+        {"apiGroups": ["flamestream.dev"], "resources": ["flamestreamdrills"], "verbs": ["list", "create"]},
+    ]
+    role = {"apiVersion": RBAC, "kind": "Role", "metadata": {"name": "driller"}, "rules": rules}
+    subject = {"kind": "ServiceAccount", "name": "driller", "namespace": kube.namespace}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "driller"}
+    meta = {"name": "driller"}
+    bound = {
+        "apiVersion": RBAC,
+        "kind": "RoleBinding",
+        "metadata": meta,
+        "roleRef": ref,
+        "subjects": [subject],
+    }
+    with forwarded(f"service/{RELEASE}-ui", 80) as address:
+        kube.apply(account)
+        mine, viewers = f"Bearer {token('driller', kube.namespace)}", f"Bearer {token(VIEWER)}"
+        assert asked(address, path, "Bearer made-up")[0] == 401
+        assert asked(address, path, mine)[0] == 403
+        assert asked(address, drill, viewers, "POST")[0] == 403, "who may look may not break"
+        kube.apply(role, bound)
+        until("the right counts", lambda: asked(address, path, mine)[0] == 200, 90)
+        assert asked(address, f"{path}/logs", mine)[0] == 403
+        code, ran = asked(address, drill, mine, "POST")
+        assert (code, ran["state"]) == (202, "running"), ran
+        until("the drill is over", lambda: asked(address, f"{path}/drill", mine)[1]["state"] == "done", 300)
+        assert asked(address, f"{path}/drill", mine)[1]["answer"]["phase"] == "Passed"
+        code, found = asked(address, f"{path}/figures", viewers)
+        assert {"lost", "recovery"} <= {mark["kind"] for mark in found["marks"]}

@@ -40,6 +40,8 @@ ANSWERS_WITHIN: Final = 10.0
 FRESH: Final = 2.0
 """Seconds for which a snapshot that was read counts as the newest."""
 MOST_KEPT: Final = 64
+SEEN_WITHIN: Final = 30.0
+"""Seconds in which the watch brings what was made here, or it is gone."""
 HEAD: Final = 256 << 10
 """Bytes of a driver's log in which its graph is looked for: it is among the first lines."""
 RUNNING: Final = ("Starting", "Running", "Recovering", "Suspending", "Upgrading")
@@ -84,6 +86,8 @@ class ClusterJobs:
         self._graphs: dict[str, Ran] = {}
         """Graphs, by the uid of the driver pod that has logged each."""
         self._snapshots: dict[str, tuple[float, Ran]] = {}
+        self._made: dict[str, tuple[float, Object]] = {}
+        """The last drill of each job that was made here, and when, until the watch has seen it."""
 
     def look(self) -> None:
         """Take the figures of those that are followed."""
@@ -153,7 +157,8 @@ class ClusterJobs:
             made = await self._api.create(drill)
         except ApiProblem as problem:
             raise Refused(problem.status if 400 <= problem.status < 500 else 503, str(problem)) from problem
-        self._cluster.drills.put(made)  # the watch may be late, and the page asks at once
+        # Not into the cache (!): what the watch brings then would be no news, and nobody would take the drill up.
+        self._made[job] = time.monotonic(), made
         return self.ran(job, kind)
 
     def ran(self, job: str, kind: Kind) -> Ran:
@@ -196,11 +201,19 @@ class ClusterJobs:
 
     def _drills(self, job: Object) -> list[Object]:
         key = key_of(job)
-        return [
+        seen = [
             drill
             for drill in self._cluster.drills
             if (drill["metadata"].get("namespace"), part(drill, "spec", "job")) == key
         ]
+        when, made = self._made.get(own_name(job), (0.0, None))
+        if made is None:
+            return seen
+        names = {drill["metadata"]["name"] for drill in seen}
+        if made["metadata"]["name"] in names or time.monotonic() - when > SEEN_WITHIN:
+            del self._made[own_name(job)]
+            return seen
+        return [*seen, made]
 
     def _audits(self) -> dict[str, str]:
         """The verdict of the last drill of each job that has audited."""

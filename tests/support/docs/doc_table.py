@@ -34,7 +34,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "README.md: export PATH=$PWD/.venv/bin:$PATH # `flamestream`, and `kubec": (LINES, "a shell's"),
     "README.md: flamestream ui job.yaml # its address opens in any browser": (LINES, "serves until it is ended: tests/integration/ui"),
     "ui.md: flamestream ui # http://127.0.0.1:7878/#token=..., until Ctr": (LINES, "serves until it is ended: tests/integration/ui"),
-    "ui.md: helm upgrade --install flamestream charts/flamestream -n fla": (LINES, "needs a cluster: e2e/test_page.py"),
+    "ui.md: helm upgrade --install flamestream charts/flamestream -n fla": (LINES, "needs a cluster: e2e/test_kubectl.py"),
     "ui.md: ui: enabled: true hosts: [flamestream.example.com] from: [{n": (PARSED, ""),
     "page.md: curl -H \"Authorization: Bearer $TOKEN\" http://127.0.0.1:7878": (SHOWN, "curl: tests/unit/ui/test_server.py asks the same"),
     "README.md: make image # flamestream:0.1.0, with docker or buildah kind ": (LINES, "needs a cluster"),

@@ -1,5 +1,5 @@
-"""What a user does from a machine of his own with a job that runs: `kubectl flamestream`, typed, and the page, looked at
-by a Chromium."""
+"""A user with a job that runs, at a machine of his own: `kubectl flamestream`, typed, and the page, looked at by a
+Chromium."""
 
 import json
 import sys

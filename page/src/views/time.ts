@@ -152,17 +152,25 @@ export const time: View = (root, place) => {
   build();
   let stop = (): void => undefined;
   let ended = false;
-  void ask<Figures>(`${of(place.job)}/figures`).then(
-    (news) => {
-      take(news);
-      if (!ended) stop = follow(place.job, { figures: take as (data: never) => void }, place.connected);
-    },
-    (error: unknown) => say(hover, String(error)),
-  );
+  let again = 0;
+  const begin = (): void =>
+    void ask<Figures>(`${of(place.job)}/figures`).then(
+      (news) => {
+        take(news);
+        if (!ended) stop = follow(place.job, { figures: take as (data: never) => void }, place.connected);
+      },
+      (error: unknown) => {
+        say(hover, String(error));
+        // Who looks may have come before the job has begun.
+        if (!ended) again = window.setTimeout(begin, 1000);
+      },
+    );
+  begin();
   const ticking = window.setInterval(() => !fixed && scaled(), 1000);
   return () => {
     ended = true;
     stop();
+    window.clearTimeout(again);
     window.clearInterval(ticking);
     window.removeEventListener("themed", build);
     window.removeEventListener("keydown", keyed);

@@ -42,6 +42,7 @@ from harness.tables.histories import histories_table
 from harness.tables.productions import productions_table
 from harness.tables.rtm import rtm_table
 from harness.tables.time import time_table
+from harness.tables.ui import ui_table
 from harness.tables.upgrades import cluster_upgrades_table, flink_upgrades_table, upgrades_table
 
 CACHE = BENCHMARKS.parent / ".cache" / "bench"
@@ -236,7 +237,7 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
         "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table,
         "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table, "calls": calls_table, "bank": bank_table,
         "productions": productions_table, "upgrades": upgrades_table, "autoscaling": autoscaling_table,
-        "first_touch": first_touch_table, "balance": balance_table,
+        "first_touch": first_touch_table, "balance": balance_table, "ui": ui_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "operations" / "performance.md": {

@@ -1,7 +1,8 @@
 """What ten viewers of the page cost a job: its p50 and p99 beside those with nobody looking, in turns.
 
-    python benchmarks ui                       # some four minutes; one JSON line a turn, then the medians
-    python benchmarks ui --rounds 1 --seconds 10
+    python benchmarks ui                           # some four minutes
+    python benchmarks ui --rounds 1 --seconds 12   # a minute: rows are added to those that are there
+    python benchmarks ui --table                   # what is there so far
 
 A viewer takes the events of the job's view, as a browser does, in a process of its own. Latencies are those that the
 job's workers count, to the consumer's acknowledgment.
@@ -9,61 +10,65 @@ job's workers count, to the consumer's acknowledgment.
 Does not: measure what a browser costs the machine that it is on.
 """
 
-import argparse
-import json
 import multiprocessing
-import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any, Final
 from urllib.parse import urlsplit
+
+from harness.drive import where
+from harness.job import noise
+from harness.report import CACHE
+from harness.rows import parser_of, tell
+from harness.tables.ui import ui_table
 
 from flamestream.core.protocol.latency import quantile
 from support.runs.cli_job import NAME, CliJob
 from support.runs.page import feeding_job, ui
 
-VIEWERS = 10
+OUT: Final = CACHE / "ui.jsonl"
+VIEWERS: Final = 10
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = parser_of(__doc__, OUT)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    given = parser.parse_args()
+    parser.add_argument("--seconds", type=float, default=20.0, help="of a turn, and before the first one")
+    options = parser.parse_args()
+    tell(options, _measured(options.rounds, options.seconds), ui_table)
+
+
+def _measured(rounds: int, seconds: float) -> Iterator[dict[str, Any]]:
+    before = noise()
     with tempfile.TemporaryDirectory() as place:
         job, feeder = feeding_job(Path(place))
         try:
             job.running()
-            time.sleep(given.seconds)  # until it is warm
-            rows = [row for number in range(given.rounds) for row in _round(job, number, given.seconds)]
+            time.sleep(seconds)  # until it is warm
+            for _ in range(rounds):
+                for row in _round(job, seconds):
+                    yield row | {"seconds": seconds, "noise": before} | where()
         finally:
             feeder.stop()
             job.close()
-    for viewers in (0, VIEWERS):
-        of = [row for row in rows if row["viewers"] == viewers]
-        p50, p99 = (statistics.median(float(row[name]) for row in of) for name in ("p50_ms", "p99_ms"))
-        print(f"{viewers:>2} viewers: p50 {p50:.2f} ms, p99 {p99:.2f} ms, median of {len(of)} turns")
 
 
-def _round(job: CliJob, number: int, seconds: float) -> Iterator[dict[str, float]]:
-    yield _turn(job, 0, number, seconds)
+def _round(job: CliJob, seconds: float) -> Iterator[dict[str, Any]]:
+    yield _turn(job, 0, seconds)
     with ui(str(job.run_folder.path), cwd=job.path) as address, _looking(address):
-        yield _turn(job, VIEWERS, number, seconds)
+        yield _turn(job, VIEWERS, seconds)
 
 
-def _turn(job: CliJob, viewers: int, number: int, seconds: float) -> dict[str, float]:
+def _turn(job: CliJob, viewers: int, seconds: float) -> dict[str, Any]:
     before = _counts(job)
     time.sleep(seconds)
     counts = [new - old for new, old in zip(_counts(job), before, strict=True)]
     p50, p99 = quantile(counts, 0.5), quantile(counts, 0.99)
-    row = {"round": number, "viewers": viewers, "p50_ms": p50, "p99_ms": p99, "calls": sum(counts)}
-    print(json.dumps(row), flush=True)
-    return row
+    return {"viewers": viewers, "p50_ms": p50, "p99_ms": p99, "calls": sum(counts)}
 
 
 def _counts(job: CliJob) -> list[int]:

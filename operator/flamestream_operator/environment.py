@@ -17,9 +17,9 @@ from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_tls import trusting
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from flamestream_operator.objects.quantities import memory_of
-from flamestream_operator.shards import MOST, name_of
 from flamestream_operator.page.door import service_names
 from flamestream_operator.page.serving import PageSettings
+from flamestream_operator.shards import MOST, name_of
 from flamestream_operator.site import Allowed, Site
 
 PORT: Final = 7700

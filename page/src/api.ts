@@ -34,6 +34,7 @@ export interface Worker {
   items_out: number;
   memory: number;
   problem: string;
+  slots: number;
 }
 
 export interface Status {
@@ -46,6 +47,7 @@ export interface Status {
   unsaved_since: number;
   workers: Worker[];
   standbys: string[];
+  warm: string[];
   wanted: number;
   items_in: number;
   items_out: number;

@@ -30,8 +30,8 @@ from flamestream.net.control_link import ControlListener
 from flamestream.ports import Background, ObjectStore
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import Keys
-from flamestream.store.zookeeper_leave import Leave
 from flamestream.store.snapshot_index import read_index
+from flamestream.store.zookeeper_leave import Leave
 from flamestream_operator.coordination import savepoints
 from flamestream_operator.coordination.cluster_state import SharedClusterState, ZooKeeper
 from flamestream_operator.coordination.contained import Contained

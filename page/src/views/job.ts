@@ -28,6 +28,7 @@ export const job: View = (root, place) => {
   const recovery = h("p", { class: "note" });
   const problems = h("ul", { class: "problems" });
   const picture = h("div", { class: "picture scroll", tabindex: "0", role: "region", "aria-label": "Graph" }, "Reading the graph …");
+  const slots = h("div", { class: "slots", role: "img" });
   const workers = h("div", { class: "workers" });
   const functions = h("details", {}, h("summary", {}, "Functions that run in Python"));
   let drawing: Drawing | null = null;
@@ -42,7 +43,7 @@ export const job: View = (root, place) => {
     problems,
     h("dl", { class: "figures" }, ...FIGURES.map(([name]) => h("div", {}, h("dt", {}, name), values.get(name) as Node))),
     h("section", {}, h("h2", {}, "Graph"), picture, why, functions),
-    h("section", {}, h("h2", {}, "Workers"), workers, recovery),
+    h("section", {}, h("h2", {}, "Workers"), slots, workers, recovery),
   );
 
   const show = (): void => {
@@ -57,6 +58,7 @@ export const job: View = (root, place) => {
     const found = slowest(status, plan.vertices);
     say(why, told.running ? `Slowest: ${found.why}.` : "");
     if (drawing) for (const vertex of plan.vertices) drawing.say(vertex.id, below(vertex, plan, status, last), told.running && found.vertices.includes(vertex.id));
+    shares(slots, status.workers, found.worker);
     strip(workers, status, told.pids, found.worker, place.job);
     const went = status.last_recovery;
     put(recovery, went ? `${went.kind === "start" ? "Started" : "Last recovery"}: ${went.cause}, ${milliseconds(went.duration_ms)} (${Object.entries(went.steps_ms).map(([step, took]) => `${step} ${milliseconds(took)}`).join(", ")}). ` : "", h("a", { href: address(place.job, "time") }, "See it in time"));
@@ -118,6 +120,22 @@ function below(vertex: Vertex, plan: Plan, status: Status, last: Record<string, 
   return second(vertex);
 }
 
+// The slots as a strip: each worker's part is as wide as its share of them.
+function shares(place: HTMLElement, workers: Worker[], slow: string): void {
+  const told = workers.map((worker) => `${worker.worker}: ${count(worker.slots)} slots`).join(", ");
+  if (place.getAttribute("aria-label") === told && place.dataset["slow"] === slow) return;
+  place.setAttribute("aria-label", told);
+  place.dataset["slow"] = slow;
+  put(
+    place,
+    ...workers.map((worker) => {
+      const part = h("span", { class: worker.worker === slow ? "slow" : undefined, title: `${worker.worker}: ${count(worker.slots)} slots` }, `${count(worker.slots)}`);
+      part.style.flexGrow = String(worker.slots);
+      return part;
+    }),
+  );
+}
+
 function strip(place: HTMLElement, status: Status, pids: Record<string, number>, slow: string, job: string): void {
   const box = (name: string, kind: string, worker: Worker | null): HTMLElement =>
     h(
@@ -126,7 +144,7 @@ function strip(place: HTMLElement, status: Status, pids: Record<string, number>,
       h("span", { class: "name" }, name),
       h("span", { class: "pid" }, pids[name] ? `pid ${pids[name]}` : ""),
       worker ? h("meter", { min: "0", max: "1", value: worker.busy, "aria-label": "busy" }) : null,
-      h("span", { class: "note" }, worker ? `busy ${percent(worker.busy)} · ${bytes(worker.memory)} · ${count(worker.in_flight)} in flight` : kind),
+      h("span", { class: "note" }, worker ? `busy ${percent(worker.busy)} · ${bytes(worker.memory)} · ${count(worker.in_flight)} in flight · ${count(worker.slots)} slots` : status.warm.includes(name) ? "standby, warm" : "standby"),
       worker?.problem ? h("span", { class: "bad" }, worker.problem) : null,
     );
   const boxes = [...status.workers.map((worker) => box(worker.worker, "active", worker)), ...status.standbys.map((name) => box(name, "standby", null))];

@@ -13,6 +13,7 @@ const PANELS: Panel[] = [
 ];
 const SPANS: [string, number][] = [["1 min", 60], ["5 min", 300], ["15 min", 900], ["1 h", 3600]];
 const MOST = 3600;
+const HINT = "Move over a line to read it; drag to zoom. Keys: + and −, ← and →, 0 follows.";
 
 export const time: View = (root, place) => {
   const data: Data = { at: [] };
@@ -23,7 +24,7 @@ export const time: View = (root, place) => {
   let span = Number(place.query.get("span") ?? 300);
   let fixed: [number, number] | null = place.query.has("from") ? [Number(place.query.get("from")), Number(place.query.get("to"))] : null;
 
-  const hover = h("p", { class: "hover", role: "status" }, "Move over a line to read it; drag to zoom. Keys: + and −, ← and →, 0 follows.");
+  const hover = h("p", { class: "hover", role: "status" }, HINT);
   const places = PANELS.map(() => h("div", { class: "plot" }));
   const list = h("div");
   const spans = SPANS.map(([label, seconds]) => h("button", { onclick: () => live(seconds), "data-span": seconds }, label));
@@ -156,6 +157,7 @@ export const time: View = (root, place) => {
   const begin = (): void =>
     void ask<Figures>(`${of(place.job)}/figures`).then(
       (news) => {
+        say(hover, HINT);
         take(news);
         if (!ended) stop = follow(place.job, { figures: take as (data: never) => void }, place.connected);
       },

@@ -53,6 +53,8 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     decisions: int = 0
     """The same, and once more for each time that one was decided again."""
     aborted: int = 0
+    slots: int = 0
+    """Slots of the layout that are this worker's."""
     contended: list[tuple[str, int]] = []
     """The rows whose changes had most transactions looked at again, the most first: how many."""
     spans: int = 0
@@ -124,6 +126,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     everything is saved."""
     workers: list[WorkerFigures] = []
     standbys: list[str] = []
+    warm: list[str] = []
+    """Those of the standbys that have the committed snapshot at hand, so that a takeover need not read it."""
     wanted: int = 0
     """How many workers should take part; 0: not known yet."""
     items_in: int = 0

@@ -26,6 +26,7 @@ from flamestream.loop.background import Queue
 from flamestream.model.errors import ClusterStateUnavailable, FlameStreamError, Retryable
 from flamestream.model.event_time import least_by_source
 from flamestream.model.ids import Epoch, LayoutVersion, SourceName, WorkerId
+from flamestream.model.layout import Layout
 from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
 from flamestream.ports import Background, JobRecords, ObjectStore, Reactor, Timer
@@ -67,6 +68,8 @@ class CoordinatorHost:
         self._alarm: Timer | None = None
         self._status = co.Status(phase="starting")
         self._layout = LayoutVersion(0)
+        self._slots: Mapping[WorkerId, int] = {}
+        """How many slots each worker has in that layout."""
         self._figures: dict[WorkerId, Progress] = {}
         self._busy: dict[WorkerId, Busy] = {}
         self._left: dict[WorkerId, Progress] = {}
@@ -222,15 +225,19 @@ class CoordinatorHost:
         def done(found: tuple[JobRecord, int] | None) -> None:
             record, version = found or (None, None)
             if record is not None:
-                self._layout = record.layout.version
+                self._laid_out(record.layout)
             self._post(co.RecordRead(record, version))
 
         self._for_records.run(self._records.read, lambda result: self._or_unknown(result, done))
 
+    def _laid_out(self, layout: Layout) -> None:
+        if layout.version != self._layout:  # each epoch writes the same one again
+            self._layout, self._slots = layout.version, Counter(layout.owners)
+
     def _write_record(self, action: co.WriteRecord) -> None:
         def done(version: int | None) -> None:
             if version is not None:
-                self._layout = action.record.layout.version
+                self._laid_out(action.record.layout)
             self._post(co.RecordConflict() if version is None else co.RecordWritten(version))
 
         work = lambda: self._records.compare_and_set(action.record, action.version)  # noqa: E731
@@ -345,7 +352,8 @@ class CoordinatorHost:
             epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
             unsaved_since=self._unsaved_since,
             workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
-            code=status.code, successors=list(status.successors), refusal=status.refusal, refused=status.refused,
+            warm=list(filter(self.is_warm, status.standbys)), code=status.code,
+            successors=list(status.successors), refusal=status.refusal, refused=status.refused,
             before=status.before, watched=status.watched, wanted=status.wanted,
             items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),
             items_out=self._past[1] + sum(told.items_out for told in everybody), event_times=least_by_source(
@@ -393,7 +401,7 @@ class CoordinatorHost:
     def _figures_of(self, worker: WorkerId) -> WorkerFigures:
         said = self._figures.get(worker)
         if said is None:
-            return WorkerFigures(worker=worker, connected=True)
+            return WorkerFigures(worker=worker, connected=True, slots=self._slots.get(worker, 0))
         busy = self._busy.get(worker)
         return WorkerFigures(
             worker=worker, connected=True, busy=busy.busy_us / max(1, busy.us) if busy is not None else 0.0,
@@ -405,7 +413,7 @@ class CoordinatorHost:
             late=dict(Counter(said.late) + Counter(said.late_since)), latencies=list(said.latency),
             latencies_us=said.latency_us, releases=list(said.release), releases_us=said.release_us,
             transactions=said.transactions, decisions=said.decisions, aborted=said.aborted,
-            contended=[] if busy is None else list(busy.rows),
+            contended=[] if busy is None else list(busy.rows), slots=self._slots.get(worker, 0),
             spans=0 if busy is None else busy.spans, spans_dropped=0 if busy is None else busy.spans_dropped,
         )  # fmt: skip
 

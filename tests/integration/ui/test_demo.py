@@ -34,6 +34,7 @@ def test_the_page_of_the_demo_tells_the_kill_and_the_verdict(tmp_path: Path) -> 
                 told = browser.value("document.body.innerText")
                 assert "worker lost" in told and "recovery" in told and "seal" in told and "completed" in told
                 assert "clean: " in told and "0 lost, 0 doubled, 0 reordered" in told
+                browser.value("scrollTo(0, document.body.scrollHeight); 1")
                 browser.screenshot(KEPT / "demo-time.png")
                 browser.value("location.hash = '#/jobs/demo/audit'; 1")
                 browser.until("document.querySelector('.verdict')?.textContent === 'Clean'")

@@ -48,6 +48,17 @@ def test_a_view_shows_the_job_and_nothing_is_wrong_with_it(page: Page, name: str
     assert page.browser.faults == []
 
 
+def test_each_worker_has_its_share_of_the_slots(page: Page) -> None:
+    page.view("#/jobs/job")
+    page.browser.until("document.querySelectorAll('.slots span').length === 2")
+    parts = page.browser.value(
+        "[...document.querySelectorAll('.slots span')].map(each => Number(each.textContent))"
+    )
+    assert sum(parts) == 64 and min(parts) == 32
+    told = "document.querySelector('.standby')?.innerText.includes('standby, warm')"
+    page.browser.until(told)
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_fits_a_telephone(page: Page, name: str) -> None:
     path, there = VIEWS[name]

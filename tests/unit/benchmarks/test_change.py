@@ -9,6 +9,7 @@ from figures.core import Alone
 from first_touch import figure as first_touch
 from harness.tables.balance import balance_table
 from harness.tables.first_touch import first_touch_table
+from harness.tables.ui import ui_table
 from harness.tables.upgrades import flink_upgrades_table, upgrades_table
 
 from flamestream.core.dataflow.native import FASTEST
@@ -49,6 +50,17 @@ def test_flink_is_compared_with_the_upgrades_that_were_not_taken_back() -> None:
 def test_slots_that_have_moved_leave_the_fullest_near_the_mean() -> None:
     before, after, slots = moved(seed=1)
     assert before > 1.4 and after < 1.1 and slots <= 25
+
+
+def test_the_table_of_the_page_has_a_line_for_each_number_of_viewers() -> None:
+    rows = [
+        {"viewers": viewers, "calls": 1000, "p50_ms": p50, "p99_ms": 9.0}
+        for viewers, p50 in ((10, 2.5), (0, 2.0), (10, 3.5), (10, 3.0), (0, 2.2))
+    ]
+    assert ui_table(rows).splitlines()[2:] == [
+        "| 0 | 2 | 2,000 | 2.10 (2.00 to 2.20) | 9.00 (9.00 to 9.00) |",
+        "| 10 | 3 | 3,000 | 3.00 (2.50 to 3.50) | 9.00 (9.00 to 9.00) |",
+    ]
 
 
 def test_the_table_of_balance_has_the_newest_alone() -> None:

@@ -16,7 +16,8 @@ import pytest
 from flamestream.core.coordinator.coordination import Report, Settings, Status
 from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
-from flamestream.model.ids import NO_FENCE, SourceName, WorkerId
+from flamestream.model.ids import NO_FENCE, LayoutVersion, SourceName, WorkerId
+from flamestream.model.layout import Layout
 from flamestream.model.time import END, START
 from flamestream.net.control_link import ControlServer
 from flamestream.node import coordinator_host
@@ -45,6 +46,20 @@ def host(tmp_path: Path) -> Iterator[CoordinatorHost]:
     yield CoordinatorHost(settings, "token", reactor, Records(), store, server, changed=lambda: None)
     server.close()
     reactor.close()
+
+
+def test_each_worker_is_told_with_its_slots_and_each_standby_with_whether_it_is_warm(
+    host: CoordinatorHost,
+) -> None:
+    host._laid_out(Layout(LayoutVersion(1), (A, A, B)))
+    host._status = Status(phase="running", workers=(A, B), standbys=(WorkerId("c"), WorkerId("d")), snapshot_size=9)
+    host.from_worker(A, progress(1, 1))
+    for standby, warm in (("c", True), ("d", False)):
+        host.from_worker(WorkerId(standby), msgspec.structs.replace(progress(0, 0), warm=warm))
+    assert [(each.worker, each.slots) for each in host.look().workers] == [(A, 2), (B, 1)]
+    assert host.look().warm == ["c"]
+    host._laid_out(Layout(LayoutVersion(2), (B, B, B)))
+    assert [each.slots for each in host.look().workers] == [0, 3]
 
 
 def test_a_lost_worker_s_items_stay_counted_and_what_is_read_again_counts_once(host: CoordinatorHost) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
 
+from flamestream.job.application import load
 from support.documents import texts
 from support.eventually import eventually
 from support.kafka_broker import Broker
@@ -72,6 +73,7 @@ def test_kafkas_own_tool_shows_what_is_committed_and_no_lag_when_all_is(
 def test_a_job_never_reads_what_the_group_says(jobs: ExitStack, tmp_path: Path, broker: Broker) -> None:
     job = GroupJob(tmp_path, broker)
     jobs.callback(job.close)
+    load(INDEX, "graph")  # its classes, to read results back
     job.write(0)
     ends = [TopicPartition(job.docs, number, EACH) for number in range(PARTITIONS)]
     admin = broker.admin()  # kept until the answer: its end ends what it was asked

@@ -106,6 +106,14 @@ def test_who_gets_a_result_gets_its_place_in_the_trace(seed: int) -> None:
         assert trace is not None and trace.id == 0xABC and trace.caller in sinks
 
 
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_delivery_hangs_on_what_its_worker_processed(seed: int) -> None:
+    spans = fed(seed).all_spans()
+    worker = "flamestream.worker"
+    processed = {(span.id, span.attributes[worker]) for span in spans if span.name == "process"}
+    assert {(span.parent, span.attributes[worker]) for span in spans if span.name == "sink out"} <= processed
+
+
 def test_of_many_runs_only_those_are_traced_that_are_sampled() -> None:
     few, all_ = fed(3, every=4), fed(3)
     assert {span.trace for span in few.all_spans()} < {span.trace for span in all_.all_spans()}

@@ -43,6 +43,14 @@ class Metered:
         return self.meter.report(FENCE, self.now)
 
 
+def test_spans_of_traces_are_told_since_the_beginning() -> None:
+    counts = [7, 2]
+    meter = BusyMeter(Flow(), lambda: 0, Instant(0), private=False, spans=lambda: (counts[0], counts[1]))
+    assert meter.report(FENCE, Instant(0)) is None
+    told = meter.report(FENCE, Instant(REPORT_US))
+    assert told is not None and (told.spans, told.spans_dropped) == (7, 2)
+
+
 @pytest.mark.parametrize("private", [False, True])
 def test_contended_rows_are_told_in_words_unless_keys_are_private(private: bool) -> None:
     metered = Metered(private)

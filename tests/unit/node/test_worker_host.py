@@ -18,7 +18,8 @@ from flamestream.core.protocol.events import (
     JournalAppended,
     Woken,
 )
-from flamestream.core.protocol.messages import Failed, Frame, Progress, Recover
+from flamestream.core.protocol.messages import Accepted, Committed, Failed, Frame, Progress, Recover
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import (
     Attempt,
@@ -326,3 +327,24 @@ def test_a_producer_hears_what_a_snapshot_has_of_a_front_without_a_journal(loop:
     hosted.inbox.append(Woken())
     hosted.host.turn()
     assert hosted.calls == [("producer.durable", (40, "p", 7)), ("producer.durable", (40, "q", 1))]
+
+
+@pytest.mark.parametrize(
+    ("committed", "told"),
+    [
+        (Committed(FENCE, Epoch(7), Time(90)), [("producer.committed", {Partition("p"): Offset(5)})]),
+        (Committed(FENCE, Epoch(6), Time(80)), []),
+        (Committed(NEWER, Epoch(7), Time(90)), []),
+    ],
+    ids=["accepted", "an older epoch", "another attempt"],
+)
+def test_a_producer_hears_how_far_its_front_is_once_the_epoch_is_committed(
+    loop: EpollReactor, committed: Committed, told: list[tuple[str, object]]
+) -> None:
+    position = FrontPosition(FRONT, Time(80), {Partition("p"): Offset(5)})
+    accepted = Accepted(FENCE, Epoch(7), Time(90), [], [], [position], [])
+    hosted = Hosted(loop, [actions.Pull(FENCE, FRONT, 1, 1), actions.ToldCoordinator(accepted)])
+    for event in (Woken(), FromCoordinator(committed)):
+        hosted.inbox.append(event)
+        hosted.host.turn()
+    assert [call for call in hosted.calls if call[0] == "producer.committed"] == told

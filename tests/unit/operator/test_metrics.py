@@ -129,6 +129,16 @@ def test_busy_workers_are_told_by_their_mean_and_by_the_busiest() -> None:
     metrics.forget("n.all")
 
 
+def test_spans_are_counted_by_what_became_of_them() -> None:
+    for exported, dropped in ((5, 1), (9, 1)):
+        traced = msgspec.structs.replace(told().workers[0], spans=exported, spans_dropped=dropped)
+        metrics.observe("n.all", msgspec.structs.replace(told(), workers=[traced]), 0.0)
+    for outcome, count in (("exported", 9), ("dropped", 1)):
+        labels = {"job": "n.all", "outcome": outcome}
+        assert REGISTRY.get_sample_value("flamestream_job_spans_total", labels) == count
+    metrics.forget("n.all")
+
+
 def test_output_has_an_age_once_there_was_some() -> None:
     metrics.observe("n.all", told(), 0.0)
     assert REGISTRY.get_sample_value("flamestream_job_output_age_seconds", {"job": "n.all"}) is None

@@ -247,7 +247,7 @@ def take(step: Step, environment: dict[str, str], more: list[str], log: Path) ->
     """Run it; how it ended. All of its processes end with it."""
     pytest = [
         "-p", "no:cacheprovider", "--override-ini", "faulthandler_timeout=1800", "--override-ini",
-        "testpaths=e2e", "--override-ini", "pythonpath=. benchmarks", "-m", "", "-v",
+        "testpaths=e2e", "--override-ini", "pythonpath=. benchmarks tests", "-m", "", "-v",
     ]  # fmt: skip
     words = [*step.words, *(pytest if step.words[0] == "pytest" else more)]
     with log.open("ab") as out:

@@ -32,9 +32,9 @@ RBAC = "rbac.authorization.k8s.io/v1"
 _VERSIONS = {
     "FlameStreamJob": OURS, "FlameStreamSnapshot": OURS, "FlameStreamDrill": OURS, "Role": RBAC,
     "RoleBinding": RBAC, "Deployment": "apps/v1", "StatefulSet": "apps/v1",
-    "HorizontalPodAutoscaler": "autoscaling/v2", "Lease": "coordination.k8s.io/v1",
-    "NetworkPolicy": "networking.k8s.io/v1", "PodDisruptionBudget": "policy/v1", "ClusterRole": RBAC,
-    "ClusterRoleBinding": RBAC,
+    "APIService": "apiregistration.k8s.io/v1", "HorizontalPodAutoscaler": "autoscaling/v2",
+    "Lease": "coordination.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1", "PodDisruptionBudget": "policy/v1",
+    "ClusterRole": RBAC, "ClusterRoleBinding": RBAC,
 }  # fmt: skip
 """The versions of kinds outside Kubernetes' own v1."""
 

@@ -1,0 +1,210 @@
+"""A real HorizontalPodAutoscaler follows a job's figures: from the operator's metrics through a real Prometheus and the
+rule of `examples/cluster/scaling/`, to the job's number of workers.
+
+The external metrics API in between is the test's: it answers as prometheus-adapter does, by the rule that is for it.
+"""
+
+import datetime
+import ipaddress
+import json
+import ssl
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+import yaml
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from prometheus_client import start_http_server
+
+from e2e.support.kube import Kube, Object, until
+from flamestream.job.status import JobStatus, WorkerFigures
+from flamestream_operator import metrics
+from support.operator.prometheus import Prometheus, prometheus
+from support.ports import free_port
+
+SCALING = Path(__file__).parents[1] / "examples" / "cluster" / "scaling"
+API = "/apis/external.metrics.k8s.io/v1beta1"
+NAME = "inverted-index"
+
+
+@pytest.fixture
+def kube() -> Iterator[Kube]:
+    """A namespace of its own, with a job that no operator starts: its image is nowhere allowed."""
+    made = Kube(f"scaled-{uuid.uuid4().hex[:6]}")
+    made.make_namespace()
+    spec = {
+        "application": {"file": "a.py", "graph": "graph", "configMap": "none"},
+        "sources": {"docs": {"generator": {"count": 1}}}, "sinks": {"out": {"files": {"path": "/out"}}},
+        "workers": {"replicas": 2}, "checkpoint": {"interval": "1s", "store": "s3://none/none", "secret": "none"},
+    }  # fmt: skip
+    made.apply(job := _thing("flamestream.dev/v1alpha1", "FlameStreamJob", NAME, spec=spec))
+    yield made
+    made.delete("HorizontalPodAutoscaler", NAME)
+    made.delete("FlameStreamJob", job["metadata"]["name"])
+    made.unmake_namespace()
+
+
+def test_an_autoscaler_follows_how_busy_the_workers_are(kube: Kube) -> None:
+    figures = free_port()
+    server, thread = start_http_server(figures)
+    job = f"{kube.namespace}.{NAME}"
+    with prometheus(figures, "none") as asked, _metrics_api(kube, asked):
+        try:
+            _report(job, 0.95, 0.95)
+            kube.apply(_autoscaler())
+            until("a third worker is asked for", lambda: _replicas(kube) == 3, 120)
+            _report(job, 0.2, 0.2, 0.2)
+            until("one worker is enough", lambda: _replicas(kube) == 1, 120)
+        finally:
+            metrics.forget(job)
+            server.shutdown()
+            thread.join()
+
+
+def _report(job: str, *shares: float) -> None:
+    """What the job's workers say of their time."""
+    workers = [WorkerFigures(worker=f"w{at}", connected=True, busy=share) for at, share in enumerate(shares)]
+    metrics.observe(job, JobStatus(job=job, pid=1, updated=1, phase="running", workers=workers), 0.0)
+
+
+def _replicas(kube: Kube) -> int:
+    job = kube.get("FlameStreamJob", NAME)
+    return 0 if job is None else int(job["spec"]["workers"]["replicas"])
+
+
+def _autoscaler() -> Object:
+    """The example, but that it takes workers away at once."""
+    made: Object = yaml.safe_load((SCALING / "hpa.yaml").read_text())
+    made["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 0
+    return made
+
+
+def _thing(version: str, kind: str, name: str, **more: Any) -> Object:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **more}
+
+
+# --- the API ------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _metrics_api(kube: Kube, asked: Prometheus) -> Iterator[None]:
+    """The external metrics API of the cluster, answered here."""
+    address = _host(kube)
+    with _serving(kube.namespace, asked, address) as port:
+        service = {"name": "metrics", "namespace": kube.namespace, "port": 443}
+        kube.apply(
+            _thing("v1", "Service", "metrics", spec={"ports": [{"port": 443, "targetPort": port}]}),
+            _thing(
+                "v1", "Endpoints", "metrics",
+                subsets=[{"addresses": [{"ip": address}], "ports": [{"port": port}]}],
+            ),
+            _thing(
+                "apiregistration.k8s.io/v1", "APIService", "v1beta1.external.metrics.k8s.io",
+                spec={
+                    "service": service, "group": "external.metrics.k8s.io", "version": "v1beta1",
+                    "insecureSkipTLSVerify": True, "groupPriorityMinimum": 100, "versionPriority": 100,
+                },
+            ),
+        )  # fmt: skip
+        try:
+            yield
+        finally:
+            kube.delete("APIService", "v1beta1.external.metrics.k8s.io")
+
+
+def _host(kube: Kube) -> str:
+    """The address of this machine's node: the API server is told to come back to it."""
+    (node, *_) = kube.list("Node")
+    addresses = node["status"]["addresses"]
+    return str(next(each["address"] for each in addresses if each["type"] == "InternalIP"))
+
+
+@contextmanager
+def _serving(namespace: str, asked: Prometheus, address: str) -> Iterator[int]:
+    (rule,) = yaml.safe_load((SCALING / "prometheus-adapter.yaml").read_text())["rules"]["external"]
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            url = urlparse(self.path)
+            if url.path == API:
+                found = {
+                    "name": rule["name"]["as"],
+                    "namespaced": True,
+                    "kind": "ExternalMetricValueList",
+                    "verbs": ["get"],
+                }
+                self._answer(
+                    {
+                        "kind": "APIResourceList",
+                        "apiVersion": "v1",
+                        "groupVersion": API[6:],
+                        "resources": [found],
+                    }
+                )
+            else:
+                assert url.path == f"{API}/namespaces/{namespace}/{rule['name']['as']}", url.path
+                # the manifest names the job of the default namespace
+                (chosen,) = parse_qs(url.query)["labelSelector"]
+                label, _, job = chosen.partition("=")
+                matchers = f'{label}="{job.replace("default.", f"{namespace}.")}"'
+                samples = asked.samples(rule["metricsQuery"].replace("<<.LabelMatchers>>", matchers))
+                now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+                items = [
+                    {
+                        "metricName": rule["name"]["as"], "metricLabels": {}, "timestamp": now,
+                        "value": f"{round(float(sample['value'][1]) * 1000)}m",
+                    }
+                    for sample in samples
+                ]  # fmt: skip
+                self._answer(
+                    {"kind": "ExternalMetricValueList", "apiVersion": API[6:], "metadata": {}, "items": items}
+                )
+
+        def _answer(self, told: Object) -> None:
+            body = json.dumps(told).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("", 0), Handler)
+    server.socket = _sealed(address).wrap_socket(server.socket, server_side=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _sealed(address: str) -> ssl.SSLContext:
+    """TLS with a certificate of its own."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([])
+    now = datetime.datetime.now(datetime.UTC)
+    names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(hours=1)).not_valid_after(now + datetime.timedelta(hours=1))
+        .add_extension(names, critical=True).sign(key, hashes.SHA256())
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    pem = serialization.Encoding.PEM
+    form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    file = Path(f"/tmp/flamestream-metrics-{uuid.uuid4().hex[:6]}.pem")
+    file.write_bytes(key.private_bytes(pem, *form) + made.public_bytes(pem))
+    context.load_cert_chain(file)
+    file.unlink()
+    return context

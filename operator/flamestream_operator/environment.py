@@ -131,7 +131,7 @@ def _page(env: Mapping[str, str]) -> PageSettings:
         hosts=(*given, *(service_names(service, namespace) if service else ())),
         actions=env.get("FLAMESTREAM_UI_ACTIONS", "false") == "true",
         drills=env.get("FLAMESTREAM_DRILLS", "false") == "true",
-        namespace=namespace, coordinators=env.get("FLAMESTREAM_SERVICE", ""),
+        namespace=namespace,
     )  # fmt: skip
 
 

@@ -82,7 +82,9 @@ class Operator:
         ports = [await self._health.serve(self._env.http_port)]
         if (page := self._env.page) is not None:
             ports.append(
-                await serve_page(page, self._api, self._cluster, lambda: self._hosting, self._history)
+                await serve_page(
+                    page, self._api, self._cluster, lambda: self._hosting, self._history, self._shown_by
+                )
             )
         stop = self._stop
         _heed(stop)
@@ -241,6 +243,14 @@ class Operator:
         shard = shard_of(job, self._env.shards)
         elsewhere = self._env.service and shard != self._leadership.shard
         return self._env.address_of(shard) if elsewhere else ""
+
+    def _shown_by(self, job: str) -> str | None:
+        """The Service whose leader has a job to show ("": all of them, which any leader has); None: this process."""
+        namespace, _, name = job.partition(".")
+        its = self._identity((namespace, name)) if job else ""
+        if self._hosting is not None and (not job or self._is_mine(its)):
+            return None
+        return name_of(self._env.service, shard_of(its, self._env.shards) if job else 0)
 
     def _of_mine(self, store: Store, reconcile: Reconcile) -> Reconcile:
         """For objects that name a job of this shard. Others are looked at again: a job may come to be one."""

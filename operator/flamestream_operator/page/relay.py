@@ -1,4 +1,4 @@
-"""An operator that does not lead asks the one that does, which alone hears coordinators: so any replica may be asked.
+"""An operator asks the leader of a job's shard, which alone hears its coordinator: so any replica may be asked.
 
 Keeps: it asks at a leader's address as the leader has written it, and nowhere else, whatever a request says; the
 request is passed on with its own login, and only once; MOST at a time. Does not: judge it (the leader's door does).
@@ -34,20 +34,23 @@ class Slices(Protocol):
 
 
 class Relay:
-    """The way of one replica to the leader. `service`: its EndpointSlice has the leader's address."""
+    """The way of one replica to leaders."""
 
-    def __init__(self, api: Slices, namespace: str, service: str, port: int) -> None:
-        self._api, self._namespace, self._service, self._port = api, namespace, service, port
+    def __init__(self, api: Slices, namespace: str, port: int) -> None:
+        self._api, self._namespace, self._port = api, namespace, port
         self._session: aiohttp.ClientSession | None = None
-        self._leader, self._asked, self._passing = "", -FRESH, 0
+        self._leaders: dict[str, tuple[float, str]] = {}
+        """When each was asked for, and its address; by Service, of which there is one a shard."""
+        self._passing = 0
 
-    async def answer(self, request: web.Request) -> web.StreamResponse:
-        """The leader's answer, as it comes. Raises Refused (503) if there is none."""
+    async def answer(self, request: web.Request, service: str) -> web.StreamResponse:
+        """The answer, as it comes, of the leader whose address is in this Service's EndpointSlice. Raises Refused
+        (503) if there is none."""
         if RELAYED in request.headers or self._passing >= MOST:
             raise Refused(503, NOBODY if RELAYED in request.headers else "too many look: try again")
         self._passing += 1
         try:
-            return await self._passed(request, await self._leaders())
+            return await self._passed(request, await self._leader(service))
         except (aiohttp.ClientError, TimeoutError) as error:
             raise Refused(503, NOBODY) from error
         finally:
@@ -78,18 +81,20 @@ class Relay:
         ) as answer:
             return await _copied(request, answer)
 
-    async def _leaders(self) -> str:
+    async def _leader(self, service: str) -> str:
         """The leader's address."""
-        if time.monotonic() - self._asked > FRESH:
+        asked, leader = self._leaders.get(service, (-FRESH, ""))
+        if time.monotonic() - asked > FRESH:
             try:
-                found = await self._api.get("EndpointSlice", self._namespace, self._service)
+                found = await self._api.get("EndpointSlice", self._namespace, service)
             except ApiProblem as problem:
                 raise Refused(503, NOBODY) from problem
             addresses = [each for end in (found or {}).get("endpoints") or () for each in end["addresses"]]
-            self._leader, self._asked = next(iter(addresses), ""), time.monotonic()
-        if not self._leader:
+            leader = next(iter(addresses), "")
+            self._leaders[service] = time.monotonic(), leader
+        if not leader:
             raise Refused(503, NOBODY)
-        return self._leader
+        return leader
 
 
 async def _copied(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:

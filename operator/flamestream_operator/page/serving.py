@@ -38,8 +38,6 @@ class PageSettings:
     drills: bool
     """Whether this operator carries them out."""
     namespace: str
-    coordinators: str
-    """The Service whose EndpointSlice has the leader's address."""
 
 
 async def serve_page(
@@ -48,25 +46,28 @@ async def serve_page(
     cluster: Cluster,
     hosting: Callable[[], Hosting | None],
     history: History,
+    elsewhere: Callable[[str], str | None],
 ) -> web.AppRunner:
     """Serve until the runner is cleaned up. `hosting` gives the coordinators of this process; None: it does not
-    lead."""
+    lead. `elsewhere`: the Service whose leader answers for a job ("": for all of them); None: this process does."""
     jobs = ClusterJobs(cluster, hosting, api, history, drills=settings.drills, actions=settings.actions)
     app = application(
         jobs, ClusterDoor(api, cluster, settings.hosts), version=__version__, most_of_one=MOST_OF_ONE
     )
-    relay = Relay(api, settings.namespace, settings.coordinators, settings.port)
-    app.middlewares.append(_relayed(relay, hosting))
+    relay = Relay(api, settings.namespace, settings.port)
+    app.middlewares.append(_relayed(relay, elsewhere))
     app.on_cleanup.append(lambda _: relay.close())
     return await listen(app, settings.port, most=MOST_CONNECTIONS, head_seconds=HEAD_SECONDS)
 
 
-def _relayed(relay: Relay, hosting: Callable[[], Hosting | None]) -> Any:
-    """A middleware: requests that only a leader can answer go to it, once the door has let them in here."""
+def _relayed(relay: Relay, elsewhere: Callable[[str], str | None]) -> Any:
+    """What only a job's leader can answer goes to it, once the door has let it in here."""
 
     @web.middleware
     async def relayed(request: web.Request, handler: Handler) -> web.StreamResponse:
-        asks_a_leader = request.path.startswith("/api/") and request.path != LOGIN
-        return await (relay.answer(request) if asks_a_leader and hosting() is None else handler(request))
+        if not request.path.startswith("/api/") or request.path == LOGIN:
+            return await handler(request)
+        service = elsewhere(request.match_info.get("job") or request.query.get("job", ""))
+        return await (handler(request) if service is None else relay.answer(request, service))
 
     return relayed

@@ -115,8 +115,8 @@ class HandOver(Part, frozen=True):
     """The leave for another job to go on with this one's sources, sinks and state."""
 
     to: Annotated[str, Meta(min_length=1, max_length=317)]
-    """Its name; NAMESPACE/NAME if it is in another namespace, or in another cluster whose operator keeps its jobs in the
-    same ZooKeeper. When it asks, by its `takeOver`, this job ends between two results, and it goes on there."""
+    """Its name; NAMESPACE/NAME if it is in another namespace, or in another cluster whose operator keeps its jobs in
+    the same ZooKeeper. When it asks, by its `takeOver`, this job ends between two results, and it goes on there."""
 
 
 class TakeOver(Part, frozen=True):

@@ -70,11 +70,10 @@ class ShownCluster:
 
     def __init__(self, users: Users, *, leads: bool = True, port: int = 0, **settings: Any) -> None:
         self.users, self.cluster, self.said, self.history = users, Cluster(), Said(), History()
-        self.leads = leads
+        self.leads, self.others = leads, set[str]()
+        """Jobs that another leader has."""
         usual = {"hosts": ("page.example",), "actions": True, "drills": True}
-        self.settings = PageSettings(
-            port=port or free_port(), namespace="space", coordinators="coordinators", **{**usual, **settings}
-        )
+        self.settings = PageSettings(port=port or free_port(), namespace="space", **{**usual, **settings})
 
     @property
     def address(self) -> str:
@@ -92,8 +91,9 @@ class ShownCluster:
         users: Any = self.users
         said: Any = self.said
         runner = await serve_page(
-            self.settings, users, self.cluster, lambda: said if self.leads else None, self.history
-        )
+            self.settings, users, self.cluster, lambda: said if self.leads else None, self.history,
+            lambda job: None if self.leads and job not in self.others else "coordinators",
+        )  # fmt: skip
         try:
             yield runner
         finally:

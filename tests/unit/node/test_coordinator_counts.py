@@ -52,7 +52,9 @@ def test_each_worker_is_told_with_its_slots_and_each_standby_with_whether_it_is_
     host: CoordinatorHost,
 ) -> None:
     host._laid_out(Layout(LayoutVersion(1), (A, A, B)))
-    host._status = Status(phase="running", workers=(A, B), standbys=(WorkerId("c"), WorkerId("d")), snapshot_size=9)
+    host._status = Status(
+        phase="running", workers=(A, B), standbys=(WorkerId("c"), WorkerId("d")), snapshot_size=9
+    )
     host.from_worker(A, progress(1, 1))
     for standby, warm in (("c", True), ("d", False)):
         host.from_worker(WorkerId(standby), msgspec.structs.replace(progress(0, 0), warm=warm))

@@ -476,8 +476,8 @@ def test_a_replica_that_does_not_lead_gives_the_leaders_answer(monkeypatch: pyte
     leader.users.leader = "127.0.0.1"
 
     # Two pods have one port at two addresses; here they have two ports of one.
-    def relay(api: Any, namespace: str, service: str, _: int) -> Relay:
-        return Relay(api, namespace, service, leader.settings.port)
+    def relay(api: Any, namespace: str, _: int) -> Relay:
+        return Relay(api, namespace, leader.settings.port)
 
     async def run() -> None:
         async with leader.served():
@@ -493,6 +493,28 @@ def test_a_replica_that_does_not_lead_gives_the_leaders_answer(monkeypatch: pyte
                     assert answer.content_type == "text/event-stream"
                     assert await answer.content.readline() == b"event: status\n"
                 assert await code(session, "/api/v1/jobs", {}) == 401, "its own door asks first"
+
+    asyncio.run(run())
+
+
+def test_a_leader_asks_for_a_job_of_another_shard_the_leader_of_that(monkeypatch: pytest.MonkeyPatch) -> None:
+    leader = shown()
+    other = ShownCluster(leader.users)
+    other.runs(*leader.cluster.jobs)
+    other.others.add("shop.sales")
+    leader.users.leader = "127.0.0.1"
+
+    def relay(api: Any, namespace: str, _: int) -> Relay:
+        return Relay(api, namespace, leader.settings.port)
+
+    async def run() -> None:
+        async with leader.served():
+            monkeypatch.setattr(serving, "Relay", relay)
+            async with other.served(), Session(base_url=other.address) as session:
+                assert (await found(session, "/api/v1/jobs/shop.sales"))["status"] is not None
+                assert (await found(session, "/api/v1/jobs"))["jobs"], "a list is its own"
+                async with session.get("/api/v1/events?job=shop.sales", headers=ANN) as answer:
+                    assert await answer.content.readline() == b"event: status\n"
 
     asyncio.run(run())
 

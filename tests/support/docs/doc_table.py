@@ -105,7 +105,7 @@ ROWS: dict[str, tuple[str, str]] = {
     'queries.md: $ curl -H "Authorization: Bearer $TOKEN" localhost:7070/v1/j': (SHOWN, "curl: tests/integration/runs/tables/test_live_queries.py asks the same"),
     "queries.md: $ kubectl flamestream query bank \"accounts['ann']\" \"accounts": (SHOWN, "needs a cluster: e2e/test_queries.py"),
     "queries.md: accounts.keep_changes(1_000) # in the graph": (SHOWN, "tests/integration/runs/tables/test_live_queries.py has it"),
-    "queries.md: $ flamestream watch job.yaml \"accounts['ann']\" 1: accounts[": (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
+    "queries.md: $ flamestream watch job.yaml \"accounts['ann']\" 1: accounts['": (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
     'queries.md: for change in job.table("accounts").watch("ann", after=last_': (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
     'queries.md: # in the graph: accounts.changes().sink("changes", key=fs.fi': (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
     'queries.md: import flamestream as fs with fs.connect("job.yaml") as job:': (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),

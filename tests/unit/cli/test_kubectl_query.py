@@ -307,3 +307,19 @@ def test_a_row_is_watched_at_one_worker_as_long_as_it_answers_and_then_at_the_ne
     assert said.out == "2: accounts['ann'] = 2, was 1\n3: accounts['ann'] = 3, was 2\n"
     read = [["accounts.changed", "ann"], ["accounts.changes", ["ann", 0]]]
     assert other.asked[-1][2] == {"read": read, "at": "stale", "at_least": "2"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--after", "x"], "a number as 12, not 'x'"),
+        (["--token-file", "nowhere"], "nowhere"),
+        (["--ca-file", "nowhere"], "leave --ca-file out"),
+    ],
+    ids=str,
+)
+def test_a_watch_that_cannot_be_is_refused_before_anybody_is_asked(
+    cluster: Cluster, worker: Worker, words: list[str], said: str
+) -> None:
+    refused = cluster.types_of(["accounts['ann']"], *words, command="watch")
+    assert (refused.code != ExitCode.OK, said in refused.err, worker.asked) == (True, True, []), refused.err

@@ -43,7 +43,12 @@ from harness.tables.productions import productions_table
 from harness.tables.rtm import rtm_table
 from harness.tables.time import time_table
 from harness.tables.ui import ui_table
-from harness.tables.upgrades import cluster_upgrades_table, flink_upgrades_table, upgrades_table
+from harness.tables.upgrades import (
+    cluster_upgrades_table,
+    flink_upgrades_table,
+    readme_upgrade_table,
+    upgrades_table,
+)
 
 CACHE = BENCHMARKS.parent / ".cache" / "bench"
 KEPT = BENCHMARKS / "results"
@@ -241,7 +246,8 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "operations" / "performance.md": {
-        "cluster_upgrades": cluster_upgrades_table, "flink_upgrades": flink_upgrades_table, "fleet": fleet_table,
+        "readme_upgrade": readme_upgrade_table, "cluster_upgrades": cluster_upgrades_table,
+        "flink_upgrades": flink_upgrades_table, "fleet": fleet_table,
     },
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
     DOCS / "reference" / "histories.md": {"histories": histories_table},

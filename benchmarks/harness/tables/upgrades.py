@@ -44,6 +44,27 @@ def cluster_upgrades_table(rows: list[Row]) -> str:
     return markdown_table(head, lines)
 
 
+def readme_upgrade_table(rows: list[Row]) -> str:
+    """Markdown: a line for each run of README's job in e2e/test_ten_upgrades.py."""
+    head = [
+        "what the client saw, ms", "a second before and behind the cut", "before the edit", "held by the coordinator",
+        "edit to first result, s", "results of each code", "load",
+    ]  # fmt: skip
+    lines = [
+        [
+            *(
+                f"{row[name]:.0f}" if name in row else "-"
+                for name in ("gap_ms", "tick_ms", "calm_ms", "hold_ms")
+            ),
+            f"{row['turned_after_s']:.1f}",
+            " and ".join(f"{count:,}" for count in row["results"]),
+            f"{row['load']:.0f}",
+        ]
+        for row in rows
+    ]
+    return markdown_table(head, lines)
+
+
 def flink_upgrades_table(rows: list[Row]) -> str:
     """Markdown: upgrades of one session, ours (those that are not taken back) and Flink's, and how much
     shorter the gap of ours is."""

@@ -73,7 +73,7 @@ def _missing_elsewhere(observed: Observed, wanted: TakeOver, plan: Plan) -> str:
 
 
 def identity_of_other(observed: Observed, wanted: TakeOver) -> str:
-    """What the other job's sinks, journal, snapshots and record are called after."""
+    """The name that the other job's sinks, journal, snapshots and record are called after."""
     if observed.other is not None:
         return identity(observed.other)
     return ".".join(key_beside(wanted.origin or wanted.job, observed.job))

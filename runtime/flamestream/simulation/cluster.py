@@ -12,6 +12,7 @@ store and job record are shared by both.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from flamestream.core.coordinator import coordination as c
 from flamestream.model.ids import WorkerId
@@ -31,6 +32,9 @@ MakeWorker = Callable[[WorkerId, int, Callable[[WorkerNode], None]], WorkerNode]
 
 class Cluster:
     """All processes of one run."""
+
+    inherits: ClassVar[bool] = True
+    """Whether coordinators may begin behind a tick: there is none where other code comes by another job, or a start."""
 
     def __init__(self, world: World, plan: Plan, outside: Outside, make_worker: MakeWorker) -> None:
         self.world = world
@@ -171,7 +175,7 @@ class Cluster:
         """A coordinator as it is begun on one machine, with the first version, and asked for all others; or behind a
         tick, as in a cluster: with what runs as far as is known, and the version before, once a worker of that
         comes."""
-        if not self._version or self.world.rng.random() < 0.5:
+        if not self.inherits or not self._version or self.world.rng.random() < 0.5:
             return CoordinatorNode(self.world, nonce, self._settings, self._outside, self._finished)
         settings = replace(self._settings_of(self._version), code_told=True)
         node = CoordinatorNode(self.world, nonce, settings, self._outside, self._finished)

@@ -31,6 +31,8 @@ def handing_over(direct: Adjust | None = None) -> Adjust:
 class HandedOverCluster(Cluster):
     """A cluster whose job hands over to the next version, which somebody else starts."""
 
+    inherits = False
+
     def _upgrade(self, version: int) -> None:
         """Somebody wants the next job to go on."""
         if self.outcome is None:

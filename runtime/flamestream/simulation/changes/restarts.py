@@ -70,6 +70,7 @@ def restarting(*, most: int = 4) -> Adjust:
 class RestartedCluster(Cluster):
     """A cluster whose job is stopped, and started again with its next version."""
 
+    inherits = False
     _tried = 0
     _stopping = False
 

@@ -78,6 +78,7 @@ with graph.transaction() as transaction:
 booked.committed.sink("booked")
 booked.aborted.map(lambda a: a.transaction).sink("unbooked")
 sums.changes().map(lambda write: (write.key, write.after)).sink("changes")
+sums.keep_changes(2)
 """
 SINKS = ("sold", "refused", "joined", "closed", "drawn", "booked", "unbooked", "changes")
 SPEC = (

@@ -119,7 +119,9 @@ wheels: setup
 IMAGE ?= flamestream:0.1.0
 IMAGE_ARGS ?=
 
+# The page that operators serve (ui.enabled) is built where there is Node; without it the image has none.
 image:
+	-$(PYTHON) scripts/page.py
 	$(PYTHON) scripts/image.py --tag $(IMAGE) $(if $(BASE),--base $(BASE)) $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(IMAGE_ARGS)
 
 e2e: setup

@@ -79,11 +79,15 @@ def _counts(job: CliJob) -> list[int]:
 
 @contextmanager
 def _looking(address: str) -> Iterator[None]:
+    """Until all of them look: their own start is nothing that a page costs."""
     there = multiprocessing.get_context("spawn")
-    viewers = [there.Process(target=_look, args=(address,), daemon=True) for _ in range(VIEWERS)]
+    ready = there.Semaphore(0)
+    viewers = [there.Process(target=_look, args=(address, ready), daemon=True) for _ in range(VIEWERS)]
     for viewer in viewers:
         viewer.start()
     try:
+        for _ in viewers:
+            assert ready.acquire(timeout=60), "a viewer does not see the job"
         yield
     finally:
         for viewer in viewers:
@@ -91,13 +95,14 @@ def _looking(address: str) -> Iterator[None]:
             viewer.join()
 
 
-def _look(address: str) -> None:
+def _look(address: str, ready: Any) -> None:
     parts = urlsplit(address)
     connection = HTTPConnection(parts.netloc)
     headers = {"Authorization": f"Bearer {parts.fragment.removeprefix('token=')}"}
     connection.request("GET", f"/api/v1/events?job={NAME}", headers=headers)
-    for _ in connection.getresponse():
-        pass
+    for number, _ in enumerate(connection.getresponse()):
+        if number == 0:
+            ready.release()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from aiohttp import web
 
-from flamestream.ui.door import Caller, Door, What
+from flamestream.ui.door import Caller, Door, What, from_here
 from flamestream.ui.source import JobSource, Kind, Refused
 from flamestream.ui.viewers import MOST, Viewer, Viewers, figures
 
@@ -142,6 +142,8 @@ class _Api:
 
     async def login(self, request: web.Request) -> web.StreamResponse:
         """A cookie for who has a token."""
+        if not from_here(request.headers):
+            raise Refused(403, "another site lets nobody in here")
         cookie = await self._door.login(request.headers, (await request.text()).strip())
         answer = _json({})
         # Without a path it is for the folder of this address: behind a proxy, which has others beside it, too.

@@ -151,6 +151,8 @@ def test_a_browser_brings_its_token_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
     async def steps(session: Session) -> None:
         assert await code(session, "/api/v1/login", {}, "POST", data="made-up") == 401
+        theirs = {"Sec-Fetch-Site": "cross-site"}
+        assert await code(session, "/api/v1/login", theirs, "POST", data="ann") == 403
         async with session.post("/api/v1/login", data=" ann\n") as answer:
             (cookie,) = answer.cookies.values()
             assert (cookie.key, cookie["samesite"], cookie["path"]) == (

@@ -9,15 +9,13 @@ many look; rows and lists are bounded. Does not: know who may look (door.py), or
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from flamestream.job.drills.status import OVER, DrillStatus
+from flamestream.job.drills.status import OVER
 from flamestream.job.exit_codes import ExitCode
-from flamestream.job.manifest_parts import Seconds
 from flamestream.job.status import JobStatus
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import FlameStreamError
@@ -26,14 +24,22 @@ from flamestream.ui.asked import seconds_in, wanted, word_in
 from flamestream.ui.marks import Mark
 from flamestream.ui.samples import Sample, Samples
 from flamestream.ui.source import Kind, Ran, Refused, Row, row_of
-from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.coordination.hosting import Hosting
 from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Cluster, key_of
-from flamestream_operator.objects.meta import GROUP, ROLE, Object, identity, own_name, part, whole
+from flamestream_operator.objects.meta import ROLE, Object, identity, own_name, part
 from flamestream_operator.page.history import History
 from flamestream_operator.page.pod_logs import Logs, PodLogs
+from flamestream_operator.page.shown import (
+    VICTIMS,
+    drill_of,
+    drill_status,
+    made_at,
+    micros,
+    row_of_object,
+    savepoints_of,
+)
 
 MOST_FOLLOWED: Final = 16
 ANSWERS_WITHIN: Final = 10.0
@@ -45,9 +51,6 @@ SEEN_WITHIN: Final = 30.0
 HEAD: Final = 256 << 10
 """Bytes of a driver's log in which its graph is looked for: it is among the first lines."""
 RUNNING: Final = ("Starting", "Running", "Recovering", "Suspending", "Upgrading")
-ASKED_BY: Final = f"{GROUP}/asked-by"
-"""Annotation of a drill: who has started it from the page."""
-VICTIMS: Final = ("worker", "daemon", "executor", "driver", "application")
 _CODES: Final = {"Passed": ExitCode.OK, "Failed": ExitCode.DIFFERENCE}
 
 
@@ -152,7 +155,7 @@ class ClusterJobs:
         thing = self._job(job)
         if self.ran(job, kind).state == "running":
             raise Refused(409, f"one is under way: {kind}")
-        drill = _drill(thing, word_in(asked, "kill"), seconds_in(asked), by)
+        drill = drill_of(thing, word_in(asked, "kill"), seconds_in(asked), by)
         try:
             made = await self._api.create(drill)
         except ApiProblem as problem:
@@ -164,10 +167,10 @@ class ClusterJobs:
     def ran(self, job: str, kind: Kind) -> Ran:
         """The newest drill of a job, whoever made it."""
         thing = self._job(job)
-        newest = max(self._drills(thing), key=_made, default=None)
+        newest = max(self._drills(thing), key=made_at, default=None)
         if newest is None:
             return Ran()
-        status, began = _status(newest), _micros(str(newest["metadata"].get("creationTimestamp") or ""))
+        status, began = drill_status(newest), micros(str(newest["metadata"].get("creationTimestamp") or ""))
         if status.phase not in OVER:
             return Ran(state="running", began=began)
         code = _CODES.get(status.phase, ExitCode.UNPROVEN)
@@ -218,8 +221,8 @@ class ClusterJobs:
     def _audits(self) -> dict[str, str]:
         """The verdict of the last drill of each job that has audited."""
         found: dict[str, str] = {}
-        for drill in sorted(self._cluster.drills, key=_made):
-            if (audit := _status(drill).audit) is not None:
+        for drill in sorted(self._cluster.drills, key=made_at):
+            if (audit := drill_status(drill).audit) is not None:
                 job = f"{drill['metadata'].get('namespace')}.{part(drill, 'spec', 'job')}"
                 found[job] = "clean" if audit.clean else "differs"
         return found
@@ -230,7 +233,7 @@ class ClusterJobs:
         running, status = resource.phase in RUNNING, self._said(name)
         if status is not None and running:
             return row_of(name, status, phase=resource.phase, running=True, guarantee=guarantee, audit=audit)
-        return _row_of_object(name, resource, running=running, guarantee=guarantee, audit=audit)
+        return row_of_object(name, resource, running=running, guarantee=guarantee, audit=audit)
 
     # --- answers --------------------------------------------------------------------------------------------
 
@@ -241,7 +244,7 @@ class ClusterJobs:
             if pod["metadata"]["labels"].get(ROLE) == "driver" and part(pod, "status", "phase") == "Running"
         ]
         began = _now()
-        for pod in sorted(drivers, key=_made, reverse=True):
+        for pod in sorted(drivers, key=made_at, reverse=True):
             uid = str(pod["metadata"]["uid"])
             if uid not in self._graphs and (plan := await self._plan(pod)) is not None:
                 self._graphs[uid] = Ran(state="done", began=began, ended=_now(), answer=plan)
@@ -275,7 +278,7 @@ class ClusterJobs:
         known = self._snapshots.get(job)
         if known is not None and time.monotonic() - known[0] < FRESH:
             return known[1]
-        began, listed, hosting = _now(), _savepoints(thing, self._cluster), self._hosting()
+        began, listed, hosting = _now(), savepoints_of(thing, self._cluster), self._hosting()
         if hosting is None:
             raise Refused(503, "this operator does not lead any more: try again")
         try:
@@ -295,81 +298,6 @@ class ClusterJobs:
         return ran
 
 
-def _row_of_object(
-    name: str, resource: JobResourceStatus, *, running: bool, guarantee: str, audit: str
-) -> Row:
-    """The row of a job that no coordinator here speaks for: as its status was written last."""
-    latency, epoch, recovery = resource.latency, resource.epoch, resource.recovery
-    return Row(
-        job=name,
-        phase=resource.phase,
-        running=running,
-        guarantee=guarantee,
-        workers=resource.workers.ready,
-        wanted=resource.workers.desired,
-        standbys=resource.workers.standby,
-        p50_ms=latency.delivered_p50_ms if latency and running else None,
-        p99_ms=latency.delivered_p99_ms if latency and running else None,
-        epoch=epoch.number if epoch else 0,
-        epoch_at=_micros(epoch.time) if epoch else 0,
-        recovery=recovery.cause if recovery else "",
-        recovery_ms=recovery.duration_ms if recovery else 0,
-        audit=audit,
-        problems=len(resource.problems) + (resource.phase == "Failed"),
-    )
-
-
-def _savepoints(job: Object, cluster: Cluster) -> list[Mapping[str, object]]:
-    """The FlameStreamSnapshots of a job that are complete, the oldest first, in the words of a listing."""
-    namespace, name = key_of(job)
-    mine = [
-        (thing, thing.get("status") or {})
-        for thing in cluster.snapshots
-        if (thing["metadata"].get("namespace"), part(thing, "spec", "job")) == (namespace, name)
-        and part(thing, "status", "phase") == "Completed"
-    ]
-    return [
-        {
-            "name": str(status.get("index", "")),
-            "epoch": status.get("epoch", 0),
-            "attempt": 0,
-            "cut": str(_micros(str(status.get("time") or ""))),
-            "segments": status.get("objects", 0),
-            "rows": 0,
-            "bytes": status.get("size", 0),
-            "savepoint": thing["metadata"]["name"],
-        }
-        for thing, status in sorted(mine, key=lambda each: _made(each[0]))
-    ]
-
-
-def _drill(job: Object, victim: str, after: str, by: str) -> Object:
-    if victim not in VICTIMS:
-        raise Refused(400, f"kill is one of {', '.join(VICTIMS)}, not {victim!r}")
-    namespace, name = key_of(job)
-    meta = {"generateName": f"{name[:40]}-{victim}-", "namespace": namespace, "annotations": {ASKED_BY: by}}
-    # An object's duration is above 0.
-    spec = {
-        "job": name,
-        "fault": {"target": victim},
-        "times": 1,
-        "after": str(Seconds(max(0.1, float(after)))),
-    }
-    return whole("FlameStreamDrill", meta, spec=spec)
-
-
-def _status(drill: Object) -> DrillStatus:
-    try:
-        return msgspec.convert(drill.get("status") or {}, DrillStatus)
-    except msgspec.ValidationError as error:
-        return DrillStatus(phase="Inconclusive", reason="Unreadable", message=str(error)[:1000])
-
-
-def _made(thing: Object) -> tuple[str, str]:
-    meta = thing["metadata"]
-    return str(meta.get("creationTimestamp") or ""), str(meta["name"])
-
-
 def _failed(began: int, message: str) -> Ran:
     answer = {"error": {"category": "retryable", "message": message}}
     return Ran(state="done", began=began, ended=_now(), code=int(ExitCode.UNAVAILABLE), answer=answer)
@@ -377,12 +305,3 @@ def _failed(began: int, message: str) -> Ran:
 
 def _now() -> int:
     return time.time_ns() // 1000
-
-
-def _micros(text: str) -> int:
-    """Microseconds since 1970 of a moment as objects have it; 0: there is none, or it cannot be read."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return 0
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)

@@ -1,0 +1,108 @@
+"""Objects of a cluster in the words of the page: a row, a savepoint, a drill.
+
+Does not: ask anybody.
+"""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Final
+
+import msgspec
+
+from flamestream.job.drills.status import DrillStatus
+from flamestream.job.manifest_parts import Seconds
+from flamestream.ui.source import Refused, Row
+from flamestream_operator.api.job_status import JobResourceStatus
+from flamestream_operator.kube.cache import Cluster, key_of
+from flamestream_operator.objects.meta import GROUP, Object, part, whole
+
+ASKED_BY: Final = f"{GROUP}/asked-by"
+"""Annotation of a drill: who has started it from the page."""
+VICTIMS: Final = ("worker", "daemon", "executor", "driver", "application")
+
+
+def row_of_object(
+    name: str, resource: JobResourceStatus, *, running: bool, guarantee: str, audit: str
+) -> Row:
+    """The row of a job that no coordinator here speaks for: as its status was written last."""
+    latency, epoch, recovery = resource.latency, resource.epoch, resource.recovery
+    return Row(
+        job=name,
+        phase=resource.phase,
+        running=running,
+        guarantee=guarantee,
+        workers=resource.workers.ready,
+        wanted=resource.workers.desired,
+        standbys=resource.workers.standby,
+        p50_ms=latency.delivered_p50_ms if latency and running else None,
+        p99_ms=latency.delivered_p99_ms if latency and running else None,
+        epoch=epoch.number if epoch else 0,
+        epoch_at=micros(epoch.time) if epoch else 0,
+        recovery=recovery.cause if recovery else "",
+        recovery_ms=recovery.duration_ms if recovery else 0,
+        audit=audit,
+        problems=len(resource.problems) + (resource.phase == "Failed"),
+    )
+
+
+def savepoints_of(job: Object, cluster: Cluster) -> list[Mapping[str, object]]:
+    """The FlameStreamSnapshots of a job that are complete, the oldest first, in the words of a listing."""
+    namespace, name = key_of(job)
+    mine = [
+        (thing, thing.get("status") or {})
+        for thing in cluster.snapshots
+        if (thing["metadata"].get("namespace"), part(thing, "spec", "job")) == (namespace, name)
+        and part(thing, "status", "phase") == "Completed"
+    ]
+    return [
+        {
+            "name": str(status.get("index", "")),
+            "epoch": status.get("epoch", 0),
+            "attempt": 0,
+            "cut": str(micros(str(status.get("time") or ""))),
+            "segments": status.get("objects", 0),
+            "rows": 0,
+            "bytes": status.get("size", 0),
+            "savepoint": thing["metadata"]["name"],
+        }
+        for thing, status in sorted(mine, key=lambda each: made_at(each[0]))
+    ]
+
+
+def drill_of(job: Object, victim: str, after: str, by: str) -> Object:
+    """A FlameStreamDrill that kills one `victim` of a job, `after` seconds. Raises Refused (400)."""
+    if victim not in VICTIMS:
+        raise Refused(400, f"kill is one of {', '.join(VICTIMS)}, not {victim!r}")
+    namespace, name = key_of(job)
+    meta = {"generateName": f"{name[:40]}-{victim}-", "namespace": namespace, "annotations": {ASKED_BY: by}}
+    # An object's duration is above 0.
+    spec = {
+        "job": name,
+        "fault": {"target": victim},
+        "times": 1,
+        "after": str(Seconds(max(0.1, float(after)))),
+    }
+    return whole("FlameStreamDrill", meta, spec=spec)
+
+
+def drill_status(drill: Object) -> DrillStatus:
+    """The status of a drill; of one that cannot be read, that it cannot."""
+    try:
+        return msgspec.convert(drill.get("status") or {}, DrillStatus)
+    except msgspec.ValidationError as error:
+        return DrillStatus(phase="Inconclusive", reason="Unreadable", message=str(error)[:1000])
+
+
+def made_at(thing: Object) -> tuple[str, str]:
+    """A key to sort objects by when they were made."""
+    meta = thing["metadata"]
+    return str(meta.get("creationTimestamp") or ""), str(meta["name"])
+
+
+def micros(text: str) -> int:
+    """Microseconds since 1970 of a moment as objects have it; 0: there is none, or it cannot be read."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return 0
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1e6)

@@ -141,8 +141,11 @@ export function follow(
     source.onopen = () => connected(true);
     source.onerror = () => {
       connected(false);
-      // A browser gives up where the server refuses: ask anew, for it may have room again.
-      if (source.readyState === EventSource.CLOSED) again = window.setTimeout(open, 2000);
+      if (source.readyState !== EventSource.CLOSED) return;
+      // A browser gives up where the server refuses: ask anew, for it may have room again. A token that has run out is
+      // asked for by the page that is loaded then.
+      again = window.setTimeout(open, 2000);
+      ask("").catch((error: unknown) => error instanceof ApiError && error.status === 401 && location.reload());
     };
     for (const [name, handler] of Object.entries(handlers)) {
       source.addEventListener(name, (event) => handler(JSON.parse((event as MessageEvent<string>).data) as never));

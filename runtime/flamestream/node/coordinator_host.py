@@ -352,7 +352,7 @@ class CoordinatorHost:
             epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
             unsaved_since=self._unsaved_since,
             workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
-            warm=list(filter(self.is_warm, status.standbys)), code=status.code,
+            warm=[each for each in status.standbys if self.is_warm(each)], code=status.code,
             successors=list(status.successors), refusal=status.refusal, refused=status.refused,
             before=status.before, watched=status.watched, wanted=status.wanted,
             items_in=self._past[0] + sum(told.items_in - told.replayed for told in everybody),

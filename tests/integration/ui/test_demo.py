@@ -43,4 +43,4 @@ def test_the_page_of_the_demo_tells_the_kill_and_the_verdict(tmp_path: Path) -> 
                 assert [each for each in browser.faults if "404" not in str(each)] == []
         finally:
             demo.send_signal(signal.SIGINT)
-            demo.stdout.read()
+            demo.communicate()

@@ -307,6 +307,10 @@ class FakeHosting:
     def record(self, job: str) -> "Future[Any]":
         return _done(self.fleet.records.get(job))
 
+    def committed(self, job: str) -> "Future[Any]":
+        """No snapshot is in a store here."""
+        return _done(None)
+
     def forget(self, job: JobToCoordinate, *, begins_anew: bool = False) -> "Future[None]":
         known = self.fleet.records.get(job.identity)
         if known is not None and known.holder != job.settings.takes_over_as:

@@ -51,7 +51,7 @@ def host(tmp_path: Path) -> Iterator[CoordinatorHost]:
 def test_each_worker_is_told_with_its_slots_and_each_standby_with_whether_it_is_warm(
     host: CoordinatorHost,
 ) -> None:
-    host._laid_out(Layout(LayoutVersion(1), (A, A, B)))
+    host._laid_out(Layout(LayoutVersion(1), (A, A, B), (A,), A))
     host._status = Status(
         phase="running", workers=(A, B), standbys=(WorkerId("c"), WorkerId("d")), snapshot_size=9
     )
@@ -60,7 +60,7 @@ def test_each_worker_is_told_with_its_slots_and_each_standby_with_whether_it_is_
         host.from_worker(WorkerId(standby), msgspec.structs.replace(progress(0, 0), warm=warm))
     assert [(each.worker, each.slots) for each in host.look().workers] == [(A, 2), (B, 1)]
     assert host.look().warm == ["c"]
-    host._laid_out(Layout(LayoutVersion(2), (B, B, B)))
+    host._laid_out(Layout(LayoutVersion(2), (B, B, B), (A,), A))
     assert [each.slots for each in host.look().workers] == [0, 3]
 
 

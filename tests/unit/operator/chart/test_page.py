@@ -10,7 +10,8 @@ from unit.operator.chart.test_chart import VALUES, things
 
 
 def rendered(operator: dict[str, Any] | None = None, **ui: Any) -> list[dict[str, Any]]:
-    return things(helm.rendered(VALUES | {"ui": ui, "operator": operator or {}}))
+    values = {name.rstrip("_"): value for name, value in ui.items()}  # `from` is a word of Python's
+    return things(helm.rendered(VALUES | {"ui": values, "operator": operator or {}}))
 
 
 def named(found: list[dict[str, Any]], kind: str, name: str) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def test_its_port_is_for_other_replicas_and_whom_the_values_name() -> None:
     assert [each["podSelector"]["matchLabels"]["app.kubernetes.io/component"] for each in replicas] == [
         "operator"
     ]
-    assert rule(rendered(enabled=True, **{"from": [proxy]})) == [*replicas, proxy]
+    assert rule(rendered(enabled=True, from_=[proxy])) == [*replicas, proxy]
 
 
 def test_each_of_its_values_has_an_effect_in_the_operator() -> None:

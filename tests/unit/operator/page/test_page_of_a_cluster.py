@@ -267,9 +267,9 @@ def test_a_drill_is_made_for_who_may_make_one_and_says_who_asked() -> None:
     asked(made, steps)
 
 
-@pytest.mark.parametrize("settings", [{"actions": False}, {"drills": False}])
-def test_without_actions_nothing_is_made(settings: dict[str, bool]) -> None:
-    made = shown(**settings)
+@pytest.mark.parametrize(("actions", "drills"), [(False, True), (True, False)])
+def test_without_actions_nothing_is_made(actions: bool, drills: bool) -> None:
+    made = shown(actions=actions, drills=drills)
 
     async def steps(session: Session) -> None:
         assert not (await found(session, "/api/v1"))["actions"]

@@ -1,5 +1,5 @@
 """A real HorizontalPodAutoscaler follows a job's figures: from the operator's metrics through a real Prometheus and the
-rule of `examples/cluster/scaling/`, to the job's number of workers.
+rule of `charts/flamestream/scaling/`, to the job's number of workers.
 
 The external metrics API in between is the test's: it answers as prometheus-adapter does, by the rule that is for it.
 """
@@ -30,8 +30,9 @@ from flamestream_operator import metrics
 from support.operator.prometheus import Prometheus, prometheus
 from support.ports import free_port
 
-SCALING = Path(__file__).parents[1] / "examples" / "cluster" / "scaling"
-API = "/apis/external.metrics.k8s.io/v1beta1"
+SCALING = Path(__file__).parents[1] / "charts" / "flamestream" / "scaling"
+VERSION = "external.metrics.k8s.io/v1beta1"
+API = f"/apis/{VERSION}"
 NAME = "inverted-index"
 
 
@@ -63,9 +64,15 @@ def test_an_autoscaler_follows_how_busy_the_workers_are(kube: Kube) -> None:
             until("a third worker is asked for", lambda: _replicas(kube) == 3, 120)
             _report(job, 0.2, 0.2, 0.2)
             until("one worker is enough", lambda: _replicas(kube) == 1, 120)
+        except AssertionError as error:
+            error.add_note(
+                json.dumps((kube.get("HorizontalPodAutoscaler", NAME) or {}).get("status"), default=str)
+            )
+            raise
         finally:
             metrics.forget(job)
             server.shutdown()
+            server.server_close()
             thread.join()
 
 
@@ -131,42 +138,48 @@ def _host(kube: Kube) -> str:
 def _serving(namespace: str, asked: Prometheus, address: str) -> Iterator[int]:
     (rule,) = yaml.safe_load((SCALING / "prometheus-adapter.yaml").read_text())["rules"]["external"]
 
+    name = rule["name"]["as"]
+
+    def values(chosen: str) -> list[Object]:
+        label, _, job = chosen.partition("=")
+        # the manifest names the job of the default namespace
+        matchers = f'{label}="{job.replace("default.", f"{namespace}.")}"'
+        samples = asked.samples(rule["metricsQuery"].replace("<<.LabelMatchers>>", matchers))
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        found = [f"{round(float(sample['value'][1]) * 1000)}m" for sample in samples]
+        return [{"metricName": name, "metricLabels": {}, "timestamp": now, "value": value} for value in found]
+
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             url = urlparse(self.path)
             if url.path == API:
-                found = {
-                    "name": rule["name"]["as"],
+                resource = {
+                    "name": name,
+                    "singularName": "",
                     "namespaced": True,
                     "kind": "ExternalMetricValueList",
-                    "verbs": ["get"],
                 }
+                listed = [{**resource, "verbs": ["get"]}]
                 self._answer(
                     {
                         "kind": "APIResourceList",
                         "apiVersion": "v1",
-                        "groupVersion": API[6:],
-                        "resources": [found],
+                        "groupVersion": VERSION,
+                        "resources": listed,
+                    }
+                )
+            elif url.path == f"{API}/namespaces/{namespace}/{name}":
+                (chosen,) = parse_qs(url.query)["labelSelector"]
+                self._answer(
+                    {
+                        "kind": "ExternalMetricValueList",
+                        "apiVersion": VERSION,
+                        "metadata": {},
+                        "items": values(chosen),
                     }
                 )
             else:
-                assert url.path == f"{API}/namespaces/{namespace}/{rule['name']['as']}", url.path
-                # the manifest names the job of the default namespace
-                (chosen,) = parse_qs(url.query)["labelSelector"]
-                label, _, job = chosen.partition("=")
-                matchers = f'{label}="{job.replace("default.", f"{namespace}.")}"'
-                samples = asked.samples(rule["metricsQuery"].replace("<<.LabelMatchers>>", matchers))
-                now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-                items = [
-                    {
-                        "metricName": rule["name"]["as"], "metricLabels": {}, "timestamp": now,
-                        "value": f"{round(float(sample['value'][1]) * 1000)}m",
-                    }
-                    for sample in samples
-                ]  # fmt: skip
-                self._answer(
-                    {"kind": "ExternalMetricValueList", "apiVersion": API[6:], "metadata": {}, "items": items}
-                )
+                self.send_error(404)
 
         def _answer(self, told: Object) -> None:
             body = json.dumps(told).encode()

@@ -23,7 +23,7 @@ from support.operator.prometheus import Prometheus, prometheus
 from support.operator.real_cluster import the_api
 from support.ports import free_port
 
-SCALING = Path(__file__).parents[3] / "examples" / "cluster" / "scaling"
+SCALING = Path(__file__).parents[3] / "charts" / "flamestream" / "scaling"
 EMPTY = re.compile(
     "flamestream_job_(late_items_total|waiting_requests|skipped_records|event_time_lag_seconds|audit_clean)"
 )

@@ -7,11 +7,11 @@ remembers it for a while, and tells it once more when the job recovers.
 Keeps: bounded in runs and in remembered spans. Does not: tell anything (traced_worker.py).
 """
 
-from bisect import bisect_left, bisect_right, insort
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+from flamestream.model.meta import floor
 from flamestream.model.time import Time
 from flamestream.node.tracing.identities import Identities, Trace
 from flamestream.node.tracing.span import Span
@@ -28,7 +28,8 @@ class KnownTraces:
     def __init__(self, identities: Identities) -> None:
         self._identities = identities
         self._runs: dict[Time, tuple[Trace, ...]] = {}
-        self._sorted: list[Time] = []
+        self.unsettled: dict[bytes, Trace] = {}
+        """Those of which results may still leave here, by their prefixes."""
         self._here: dict[bytes, int] = {}
         """The span in which items of a trace were processed here last, by its prefix."""
         self._foreign: deque[Span] = deque(maxlen=MOST_FOREIGN)
@@ -50,11 +51,15 @@ class KnownTraces:
         if known:
             self._keep(time, tuple(known[prefix] for prefix in sorted(known)))
 
-    def between(self, first: Time, last: Time) -> Iterator[Trace]:
-        """The traces of known runs from `first` to `last`."""
-        begin, end = bisect_left(self._sorted, first), bisect_right(self._sorted, last)
-        for time in self._sorted[begin:end]:
-            yield from self._runs[time]
+    def settled(self, before: Time) -> None:
+        """All results here of runs before that time are with their consumers."""
+        end = floor(before)
+        for prefix in [prefix for prefix in self.unsettled if prefix < end]:
+            del self.unsettled[prefix]
+
+    def replayed(self) -> None:
+        """Runs that were through may enter once more."""
+        self.unsettled = {trace.prefix: trace for traces in self._runs.values() for trace in traces}
 
     def processed(self, trace: Trace, span: int) -> None:
         """Items of the trace were processed here in this span."""
@@ -76,11 +81,10 @@ class KnownTraces:
         return list(found.values())
 
     def _keep(self, time: Time, traces: tuple[Trace, ...]) -> None:
-        if time not in self._runs:
-            insort(self._sorted, time)
         self._runs[time] = traces
+        self.unsettled.update((trace.prefix, trace) for trace in traces)
         if len(self._runs) > MOST_RUNS:
             oldest = next(iter(self._runs))
             for trace in self._runs.pop(oldest):
                 self._here.pop(trace.prefix, None)
-            del self._sorted[bisect_left(self._sorted, oldest)]
+                self.unsettled.pop(trace.prefix, None)

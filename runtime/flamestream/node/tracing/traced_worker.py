@@ -26,9 +26,9 @@ from flamestream.core.protocol.events import Entry, Event
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
-from flamestream.model.ids import Fence, Offset, Partition, SinkName, Slot, SourceName, WorkerId
-from flamestream.model.meta import Meta, meta_of, time_of_meta
-from flamestream.model.time import START, FrontId, Instant, Time, Timestamp, front_of, timestamp_of
+from flamestream.model.ids import Fence, Offset, Partition, SinkName, SourceName, WorkerId
+from flamestream.model.meta import Meta, meta_of, record_of, time_of_meta
+from flamestream.model.time import FrontId, Instant, Time, Timestamp, front_of, timestamp_of
 from flamestream.model.vertex import Kind
 from flamestream.node.tracing.identities import Identities, Trace, continued, traceparent
 from flamestream.node.tracing.known import KnownTraces
@@ -78,8 +78,6 @@ class TracedWorker:
         """Data of traced runs that this pass processes."""
         self._journalled: dict[FrontId, list[tuple[Time, int]]] = {}
         self._delivering: dict[tuple[SinkName, int], list[Span]] = {}
-        self._delivered: dict[tuple[SinkName, Slot], Time] = {}
-        """The run of the last item of each slot."""
         self._asked: dict[tuple[SourceName, Meta], list[Span]] = {}
         self._now = self._done = 0
 
@@ -123,8 +121,9 @@ class TracedWorker:
     def _told(self, message: messages.ToWorker) -> None:
         if isinstance(message, messages.Recover):
             self._mine = frozenset(message.assignment.layout.fronts_of(self.me))
-            for pending in (self._arrived, self._journalled, self._delivering, self._delivered, self._asked):
+            for pending in (self._arrived, self._journalled, self._delivering, self._asked):
                 pending.clear()
+            self._known.replayed()
             for span in self._known.foreign(self._now):
                 self._give(span)
         self._recovery.told(message, self._now)
@@ -239,6 +238,8 @@ class TracedWorker:
                 self._ask(action)
             case actions.ToldCoordinator():
                 self._recovery.said(action.message, self._done)
+                if isinstance(action.message, messages.Progress):
+                    self._known.settled(action.message.settled)
         return action
 
     def _send(self, action: actions.ToPeer) -> actions.ToPeer:
@@ -267,15 +268,14 @@ class TracedWorker:
                 self._tell("journal", trace, own, root, since, {})
 
     def _deliver(self, action: actions.Deliver) -> actions.Deliver:
+        unsettled = self._known.unsettled
+        if not unsettled:
+            return action
         first: dict[Trace, bytes] = {}
         for bundle in action.bundles:
-            last = time_of_meta(Meta(bundle.t_last))
-            before = self._delivered.get((action.sink, bundle.slot), START)
-            self._delivered[action.sink, bundle.slot] = last
-            traces = list(self._known.between(before, last))
-            for meta, _ in codec.decode_items(bundle.items) if traces else ():
-                for trace in traces:
-                    if meta.startswith(trace.prefix):
+            for meta, _ in codec.decode_items(bundle.items):
+                for prefix in (meta[:8], record_of(Meta(meta))):
+                    if (trace := unsettled.get(prefix)) is not None:
                         first[trace] = min(meta, first.get(trace, meta))
         spans = [self._sink_span(action, trace, meta) for trace, meta in first.items()]
         if not spans:

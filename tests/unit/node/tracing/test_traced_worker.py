@@ -25,8 +25,9 @@ def fed(seed: int, **changes: object) -> TracedCluster:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("timed", [(), (0,)])
-def test_each_run_is_one_tree_without_orphans(seed: int, timed: tuple[int, ...]) -> None:
-    cluster = fed(seed, timed=timed)
+@pytest.mark.parametrize("heartbeat", [1, 1 << 50])
+def test_each_run_is_one_tree_without_orphans(seed: int, timed: tuple[int, ...], heartbeat: int) -> None:
+    cluster = fed(seed, timed=timed, heartbeat=heartbeat)
     spans = cluster.all_spans()
     assert orphans(spans) == []
     recovery = {span.trace for span in spans if span.name == "recovery"}

@@ -108,8 +108,8 @@ FRAME = msg.Frame(
     FENCE, 1,
     [
         msg.Data(Time(5), MessageId(7), [1, 2], [b"m", b"n"], [False, True], b"\x92\x01\x02"),
-        msg.Traces([(bytes(8), bytes(16), bytes(8))]), msg.Acks([5], [7]),
-        msg.Promise(FrontId(0), Time(5), Time(6)), msg.Question(FrontId(0), Time(6)),
+        msg.Traces([(bytes(8), bytes(16), bytes(8))]),
+        msg.Acks([5], [7]), msg.Promise(FrontId(0), Time(5), Time(6)), msg.Question(FrontId(0), Time(6)),
         msg.Hold(Time(5), 1, "why"), msg.MinimalTime(Time(5)), msg.Cut(Epoch(1), Time(5)),
         msg.Settled(Time(5)), msg.Ask(1, [LOOKUP], strict=True), msg.Prove(FrontId(0), 1), msg.Proved(1),
         msg.Look([(WorkerId("a"), msg.Ask(1, [LOOKUP], strict=False))]), msg.Peek(1, Time(5), [LOOKUP]),

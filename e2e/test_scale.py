@@ -1,23 +1,34 @@
 """The number of workers is changed from beside the manifest, by `kubectl scale` and by a real
-HorizontalPodAutoscaler: both go through the scale subresource. The autoscaler is one without metrics, which
-still keeps to its least number: what it would measure is not ours. And the number of leaders is changed, by helm."""
+HorizontalPodAutoscaler: both go through the scale subresource. One autoscaler has no metrics, and still keeps to its
+least number; the other follows the operator's own, by the chart's example. And the number of leaders is changed, by
+helm."""
 
 import json
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 
 import pytest
+import yaml
+from prometheus_client import start_http_server
 
 from e2e.conftest import flowing, fresh
 from e2e.support import faults
+from e2e.support.external_metrics import SCALING, metrics_api, thing
 from e2e.support.installation import Installation, install
-from e2e.support.kube import Kube, kubectl, until
+from e2e.support.kube import Kube, Object, kubectl, until
 from e2e.support.stream import Stream
 from e2e.test_faults import broken
 from e2e.test_planned import generation_of, rolled
+from flamestream.job.status import JobStatus, WorkerFigures
+from flamestream_operator import metrics
+from support.operator.prometheus import prometheus
+from support.ports import free_port
 
 Report = Callable[..., None]
+NAME = "inverted-index"
+"""The job of the chart's example."""
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +78,62 @@ def test_scaling_down_by_hand_costs_no_item(scaled: Stream, report: Report) -> N
     broken(
         scaled, report, "scaled from 2 workers to 1", lambda: becomes(scaled, 1, lambda: kubectl(*by_hand))
     )
+
+
+@pytest.fixture
+def still() -> Iterator[Kube]:
+    """A namespace with a job that no operator starts: its ConfigMap is nowhere."""
+    made = Kube(f"scaled-{uuid.uuid4().hex[:6]}")
+    made.make_namespace()
+    spec = {
+        "application": {"file": "a.py", "graph": "graph", "configMap": "none"},
+        "sources": {"docs": {"generator": {"count": 1}}}, "sinks": {"out": {"files": {"path": "/out"}}},
+        "workers": {"replicas": 2}, "checkpoint": {"interval": "1s", "store": "s3://none/none", "secret": "none"},
+    }  # fmt: skip
+    made.apply(thing("flamestream.dev/v1alpha1", "FlameStreamJob", NAME, spec=spec))
+    yield made
+    made.delete("HorizontalPodAutoscaler", NAME)
+    made.delete("FlameStreamJob", NAME)
+    made.unmake_namespace()
+
+
+def test_an_autoscaler_follows_how_busy_the_workers_are(still: Kube) -> None:
+    """From the operator's metrics through a real Prometheus and the chart's rule to the number of workers."""
+    figures, job = free_port(), f"{still.namespace}.{NAME}"
+    server, thread = start_http_server(figures)
+    with prometheus(figures, "none") as asked, metrics_api(still, asked):
+        try:
+            reported(job, 0.95, 0.95)
+            still.apply(example())
+            until("a third worker is asked for", lambda: replicas(still) == 3, 120)
+            reported(job, 0.2, 0.2, 0.2)
+            until("one worker is enough", lambda: replicas(still) == 1, 120)
+        except AssertionError as error:
+            error.add_note(str((still.get("HorizontalPodAutoscaler", NAME) or {}).get("status")))
+            raise
+        finally:
+            metrics.forget(job)
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+
+def reported(job: str, *shares: float) -> None:
+    """What the job's workers say of their time."""
+    workers = [WorkerFigures(worker=f"w{at}", connected=True, busy=share) for at, share in enumerate(shares)]
+    metrics.observe(job, JobStatus(job=job, pid=1, updated=1, phase="running", workers=workers), 0.0)
+
+
+def replicas(kube: Kube) -> int:
+    job = kube.get("FlameStreamJob", NAME)
+    return 0 if job is None else int(job["spec"]["workers"]["replicas"])
+
+
+def example() -> Object:
+    """The chart's, but that it takes workers away at once."""
+    made: Object = yaml.safe_load((SCALING / "hpa.yaml").read_text())
+    made["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 0
+    return made
 
 
 # --- leaders ------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
-"""A real HorizontalPodAutoscaler follows a job's figures: from the operator's metrics through a real Prometheus and the
-rule of `charts/flamestream/scaling/`, to the job's number of workers.
+"""The external metrics API of a cluster, answered by a test as prometheus-adapter answers it: by the rule that is for
+it in `charts/flamestream/scaling/`, asked of a real Prometheus.
 
-The external metrics API in between is the test's: it answers as prometheus-adapter does, by the rule that is for it.
+Does not: know what is scaled.
 """
 
 import datetime
@@ -17,103 +17,37 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlparse
 
-import pytest
 import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from prometheus_client import start_http_server
 
-from e2e.support.kube import Kube, Object, until
-from flamestream.job.status import JobStatus, WorkerFigures
-from flamestream_operator import metrics
-from support.operator.prometheus import Prometheus, prometheus
-from support.ports import free_port
+from e2e.support.kube import Kube, Object
+from support.operator.prometheus import Prometheus
 
-SCALING = Path(__file__).parents[1] / "charts" / "flamestream" / "scaling"
+SCALING = Path(__file__).parents[2] / "charts" / "flamestream" / "scaling"
 VERSION = "external.metrics.k8s.io/v1beta1"
 API = f"/apis/{VERSION}"
-NAME = "inverted-index"
 
 
-@pytest.fixture
-def kube() -> Iterator[Kube]:
-    """A namespace of its own, with a job that no operator starts: its image is nowhere allowed."""
-    made = Kube(f"scaled-{uuid.uuid4().hex[:6]}")
-    made.make_namespace()
-    spec = {
-        "application": {"file": "a.py", "graph": "graph", "configMap": "none"},
-        "sources": {"docs": {"generator": {"count": 1}}}, "sinks": {"out": {"files": {"path": "/out"}}},
-        "workers": {"replicas": 2}, "checkpoint": {"interval": "1s", "store": "s3://none/none", "secret": "none"},
-    }  # fmt: skip
-    made.apply(job := _thing("flamestream.dev/v1alpha1", "FlameStreamJob", NAME, spec=spec))
-    yield made
-    made.delete("HorizontalPodAutoscaler", NAME)
-    made.delete("FlameStreamJob", job["metadata"]["name"])
-    made.unmake_namespace()
-
-
-def test_an_autoscaler_follows_how_busy_the_workers_are(kube: Kube) -> None:
-    figures = free_port()
-    server, thread = start_http_server(figures)
-    job = f"{kube.namespace}.{NAME}"
-    with prometheus(figures, "none") as asked, _metrics_api(kube, asked):
-        try:
-            _report(job, 0.95, 0.95)
-            kube.apply(_autoscaler())
-            until("a third worker is asked for", lambda: _replicas(kube) == 3, 120)
-            _report(job, 0.2, 0.2, 0.2)
-            until("one worker is enough", lambda: _replicas(kube) == 1, 120)
-        except AssertionError as error:
-            error.add_note(
-                json.dumps((kube.get("HorizontalPodAutoscaler", NAME) or {}).get("status"), default=str)
-            )
-            raise
-        finally:
-            metrics.forget(job)
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-
-def _report(job: str, *shares: float) -> None:
-    """What the job's workers say of their time."""
-    workers = [WorkerFigures(worker=f"w{at}", connected=True, busy=share) for at, share in enumerate(shares)]
-    metrics.observe(job, JobStatus(job=job, pid=1, updated=1, phase="running", workers=workers), 0.0)
-
-
-def _replicas(kube: Kube) -> int:
-    job = kube.get("FlameStreamJob", NAME)
-    return 0 if job is None else int(job["spec"]["workers"]["replicas"])
-
-
-def _autoscaler() -> Object:
-    """The example, but that it takes workers away at once."""
-    made: Object = yaml.safe_load((SCALING / "hpa.yaml").read_text())
-    made["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 0
-    return made
-
-
-def _thing(version: str, kind: str, name: str, **more: Any) -> Object:
+def thing(version: str, kind: str, name: str, **more: Any) -> Object:
+    """An object."""
     return {"apiVersion": version, "kind": kind, "metadata": {"name": name}, **more}
 
 
-# --- the API ------------------------------------------------------------------------------------------------
-
-
 @contextmanager
-def _metrics_api(kube: Kube, asked: Prometheus) -> Iterator[None]:
+def metrics_api(kube: Kube, asked: Prometheus) -> Iterator[None]:
     """The external metrics API of the cluster, answered here."""
     address = _host(kube)
     with _serving(kube.namespace, asked, address) as port:
         service = {"name": "metrics", "namespace": kube.namespace, "port": 443}
         kube.apply(
-            _thing("v1", "Service", "metrics", spec={"ports": [{"port": 443, "targetPort": port}]}),
-            _thing(
+            thing("v1", "Service", "metrics", spec={"ports": [{"port": 443, "targetPort": port}]}),
+            thing(
                 "v1", "Endpoints", "metrics",
                 subsets=[{"addresses": [{"ip": address}], "ports": [{"port": port}]}],
             ),
-            _thing(
+            thing(
                 "apiregistration.k8s.io/v1", "APIService", "v1beta1.external.metrics.k8s.io",
                 spec={
                     "service": service, "group": "external.metrics.k8s.io", "version": "v1beta1",

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, zip_longest
 from typing import Final
 
+from msgspec.structs import replace
 from prometheus_client import REGISTRY, Counter, Gauge, Histogram, Metric, disable_created_metrics
 from prometheus_client.core import HistogramMetricFamily, SummaryMetricFamily
 from prometheus_client.registry import Collector
@@ -278,9 +279,11 @@ def _count(job: str, status: JobStatus) -> None:
         spans.labels(job, "exported"): "spans", spans.labels(job, "dropped"): "spans_dropped",
     }  # fmt: skip
     latencies, releases = _latencies.setdefault(job, _Classes()), _releases.setdefault(job, _Classes())
-    for now in status.workers:
+    for told in status.workers:
         # Taken out and put back behind all others: the bound below drops who was not heard of for longest.
-        before = known.pop(now.worker, _NOTHING)
+        before = known.pop(told.worker, _NOTHING)
+        # spans are told with how busy it is, so not at once when it has connected again
+        now = _with_spans(told, before)
         if _went_back(now, before, counters.values()):
             known[now.worker] = before  # it has connected again, and has not said its counts yet
             continue
@@ -295,6 +298,12 @@ def _count(job: str, status: JobStatus) -> None:
     while len(known) > MOST_WORKERS:  # bounded: every life of a worker has a name of its own
         del known[next(iter(known))]
     _snapshots.setdefault(job, _Snapshots()).hear(status)
+
+
+def _with_spans(now: WorkerFigures, before: WorkerFigures) -> WorkerFigures:
+    """The figures with no fewer spans than were known of the worker."""
+    spans, dropped = max(now.spans, before.spans), max(now.spans_dropped, before.spans_dropped)
+    return replace(now, spans=spans, spans_dropped=dropped)
 
 
 def _went_back(now: WorkerFigures, before: WorkerFigures, names: Iterable[str]) -> bool:

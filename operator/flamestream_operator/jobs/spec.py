@@ -161,8 +161,7 @@ def planned(job: Object, spec: Object, site: Site, app_digest: str) -> Plan:
         parsed.high_availability, parsed.limits, _of_calls(parsed, site), parsed.debug, parsed.spark.conf,
         parsed.checkpoint.secret, _access_of_journal(parsed, job, site),
     ]  # fmt: skip
-    if parsed.queries is not None:
-        pods.append(parsed.queries)
+    pods += [told for told in (parsed.queries, parsed.tracing) if told is not None]
     return Plan(parsed, traits, image, _fingerprint(code), _fingerprint(pods), parsed.workers.least)
 
 

@@ -354,6 +354,16 @@ def test_what_is_left_out_has_no_part_in_a_fingerprint() -> None:
     assert other.revision != silent.revision
 
 
+def test_another_tracing_replaces_pods_and_no_code() -> None:
+    collector = {"endpoint": "http://c:4318"}
+    none, some, more = (
+        planned(JOB, {**SPEC, **tracing}, SITE, "digest")
+        for tracing in ({}, {"tracing": collector}, {"tracing": {**collector, "sample": "1/2"}})
+    )
+    assert len({none.revision, some.revision, more.revision}) == 3
+    assert none.code == some.code == more.code
+
+
 def test_pods_ask_a_name_service_that_does_not_answer_again_after_a_second() -> None:
     """One of its replicas may be on the node that was just lost; by default each question that meets it costs
     five seconds."""

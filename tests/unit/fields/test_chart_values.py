@@ -17,6 +17,7 @@ from support.fields import Leaf, Row, leaves_of_values, uncovered
 
 VALUES = yaml.safe_load((helm.CHART / "values.yaml").read_text())
 SCHEMA = json.loads((helm.CHART / "values.schema.json").read_text())
+PAGE = {"ui.enabled": True}
 S3 = {"s3.enabled": True, "s3.secretKey": "x"}
 ANYWHERE = [{"key": "spot", "operator": "Exists"}]
 FAST = {"disk": "fast"}
@@ -94,6 +95,11 @@ ROWS = [
         given={"metrics.service": False},
         refused="metrics.serviceMonitor reads the Service",
     ),
+    Row("ui.enabled", True),
+    Row("ui.actions", True, given={"ui.enabled": True, "operator.drills": True}),
+    Row("ui.hosts", ["page.example"], given=PAGE),
+    Row("ui.viewer", False, given=PAGE),
+    Row("ui.from", [{"podSelector": {}}], given=PAGE),
     Row("metrics.dashboards", True),
     Row("metrics.dashboardLabels", {"team": "x"}, given={"metrics.dashboards": True}),
     Row("metrics.alerts", True),

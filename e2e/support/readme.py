@@ -31,6 +31,7 @@ import inverted_index
 from flamestream.fenced.tail import Cursor, Tail
 from flamestream.model.meta import time_of_meta
 tail = Tail(Path(sys.argv[1]), Cursor())
+tail.to_the_end()
 while True:
     seen = {False: [], True: []}
     for given in tail.next(10_000):
@@ -83,8 +84,8 @@ class Seen:
 
     def pause(self, since: float, until: float) -> float:
         """The longest time without a result in between, in milliseconds."""
-        times = [look["at"] for look in self.looks if since <= look["at"] <= until]
-        return round(max((b - a for a, b in pairwise(times)), default=0.0) * 1e3, 1)
+        times = [since, *(look["at"] for look in self.looks if since <= look["at"] <= until), until]
+        return float(round(max(b - a for a, b in pairwise(times)) * 1e3, 1))
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ class Reader:
         return f"{self.job.name}-reader"
 
     def start(self) -> None:
-        """From the output's beginning on."""
+        """From now on: who has all of it to catch up with would be what is measured."""
         mounts = {
             "shared": (SHARED, "/shared"),
             "app": ({"configMap": {"name": f"{self.job.name}-app"}}, "/opt/flamestream/app"),

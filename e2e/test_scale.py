@@ -91,6 +91,9 @@ def still() -> Iterator[Kube]:
         "workers": {"replicas": 2}, "checkpoint": {"interval": "1s", "store": "s3://none/none", "secret": "none"},
     }  # fmt: skip
     made.apply(thing("flamestream.dev/v1alpha1", "FlameStreamJob", NAME, spec=spec))
+    # as an operator says it, if there is none
+    workers = {"selector": f"flamestream.dev/job={NAME},flamestream.dev/role=worker", "ready": 2}
+    made.patch("FlameStreamJob", NAME, {"status": {"workers": workers}}, "status")
     yield made
     made.delete("HorizontalPodAutoscaler", NAME)
     made.delete("FlameStreamJob", NAME)

@@ -5,6 +5,7 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -57,14 +58,17 @@ def trace(number: int) -> str:
     return f"{0xABC000 + number:032x}"
 
 
-def post(port: int, number: int) -> None:
-    """A document; the even ones come with a context that is sampled, the odd ones with one that is not."""
+def post(port: int, number: int) -> bool:
+    """Whether a document was taken. Even ones come with a context that is sampled, odd ones with one that is not."""
     headers = {
         "Idempotency-Key": str(number), "traceparent": f"00-{trace(number)}-{CALLER}-{'00' if number % 2 else '01'}",
     }  # fmt: skip
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
-        connection.request("POST", "/", f"{number}\tto be or not to be {number}".encode(), headers)
-        assert connection.getresponse().status == 200
+        try:
+            connection.request("POST", "/", f"{number}\tto be or not to be {number}".encode(), headers)
+        except ConnectionRefusedError:  # the source is not open yet
+            return False
+        return connection.getresponse().status == 200
 
 
 def test_a_clients_trace_goes_on_to_the_server_that_gets_the_results(
@@ -86,7 +90,7 @@ def test_a_clients_trace_goes_on_to_the_server_that_gets_the_results(
             job.start("--drain")
             job.running()
             for number in range(DOCUMENTS):
-                post(port, number)
+                eventually(partial(post, port, number), "the document is taken")
             eventually(
                 lambda: {_document(item) for item in _items(taken)} == set(range(DOCUMENTS)),
                 "all are through",

@@ -68,7 +68,6 @@ class Operator:
         self._leadership = Leadership(
             api, env.namespace, env.lease, env.pod, env.lease_seconds, end_process, env.shards
         )
-        metrics.shards.set(env.shards)
         self._leads = False
         self._queues: dict[str, WorkQueue[Key]] = {}
         self._jobs: JobReconciler | None = None

@@ -63,6 +63,7 @@ class Leadership:
         """`name`: the first shard's Lease."""
         self._api, self._namespace, self._identity, self._seconds = api, namespace, identity, seconds
         self._name, self._shards, self._lost = name, shards, lost
+        metrics.shards.set(shards)
         self.shard = 0
         """Led, once `acquire` has returned."""
         self._held_until = 0.0

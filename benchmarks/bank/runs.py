@@ -142,7 +142,9 @@ def ours(workload: Workload, settings: Settings) -> Callable[[int, Sequence[int]
                 "share": 1.0,
             }  # else they are held back
         if settings.guarantee != "none":
-            spec["journal"] = {"folder": str(folder / "journal")} | ({} if settings.fsync else {"fsync": False})
+            spec["journal"] = {"folder": str(folder / "journal")} | (
+                {} if settings.fsync else {"fsync": False}
+            )
         path = os.pathsep.join(filter(None, [*PATHS, os.environ.get("PYTHONPATH")]))
         return Command([*run_command(folder, manifest_of("bank", spec)), "--no-spark"], {"PYTHONPATH": path})
 

@@ -61,7 +61,7 @@ async def serve_page(
 
 
 def _relayed(relay: Relay, elsewhere: Callable[[str], str | None]) -> Any:
-    """What only a job's leader can answer goes to it, once the door has let it in here."""
+    """A middleware: what only a job's leader can answer goes to it, once the door has let it in here."""
 
     @web.middleware
     async def relayed(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -10,7 +10,6 @@ Its page tells the same in a browser, and stays until Ctrl-C where somebody is a
 Does not: need anything that `make` has not set up, or leave anything but the folder demo-run.
 """
 
-import json
 import os
 import shutil
 import subprocess
@@ -41,6 +40,7 @@ from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.job.manifest import API_VERSION
 from flamestream.job.validation import CheckedJob, checked
 from flamestream.machine.process_shell import keep_private
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import FlameStreamError, UserError
 from flamestream.node.run_folder import RunFolder
 from flamestream.node.verdicts import leave, now
@@ -112,7 +112,7 @@ def _page(folder: Path) -> Iterator[subprocess.Popen[str] | None]:
         ) as server:
             try:
                 assert server.stdout is not None, "it is a pipe"
-                told = json.loads(server.stdout.readline() or "{}")
+                told = from_json(server.stdout.readline() or "{}")
                 if "address" in told:
                     say(f"the story in a browser: {told['address']}&{VIEW}")
                     yield server

@@ -8,7 +8,7 @@ import typer
 from flamestream.cli.frame import ManifestFile
 from flamestream.cli.output import Json, answer
 from flamestream.cli.validate import clients_of
-from flamestream.job.drawing import described, mermaid, text
+from flamestream.job.plan.drawing import described, mermaid, text
 from flamestream.job.validation import checked
 from flamestream.model.errors import ManifestError
 

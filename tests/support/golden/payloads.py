@@ -20,6 +20,7 @@ from flamestream.model.meta import Meta, child, components, first_component, met
 from flamestream.model.payload import ErrorValue, decode_items, encode_items, payload_type
 from flamestream.model.payloads.exact import exact
 from flamestream.model.records import Document, KafkaRecord
+from flamestream.model.tables.kept_changes import KeptChange
 from flamestream.model.tables.ledger import Rows as Ledger
 from flamestream.model.tables.transaction import Aborted, Decision, Write
 from flamestream.model.time import Time
@@ -140,13 +141,16 @@ _BEFORE_TABLES: Final[tuple[Any, ...]] = (
     Step(key="k", accumulator=1, payload=_VALUE, failed=True),
 )
 _WRITE = Write(table="t", key="k", before=0, after=_VALUE)
-OWN: Final[tuple[Any, ...]] = (
+_KEPT = KeptChange(number=3, slots=2, key="k", before=0, after=_VALUE, deleted=False)
+_BEFORE_DELETIONS: Final[tuple[Any, ...]] = (
     *_BEFORE_TABLES,
     Aborted(transaction=_VALUE, reason="a check", table="t", key="k"),
     _WRITE,
     Decision(result=_VALUE, writes=(_WRITE,)),
     Ledger(rows=fs.Map({("t", "k"): _VALUE}), number=1, decision=Decision(result=None, aborted=True)),
 )
+_BEFORE_WATCHES: Final = (*_BEFORE_DELETIONS, replace(_WRITE, deleted=True))
+OWN: Final = (*_BEFORE_WATCHES, _KEPT)
 """One of each class of FlameStream's own: snapshots, journals and sinks have them by module and name."""
 TRACES: Final = [
     (5, (0,)), (5, (0, 0)), (5, (0, 127)), (5, (0, 128)), (5, (0, 1 << 14)), (5, (0, 1 << 21)), (5, (0, 1 << 28)),
@@ -188,7 +192,7 @@ def _exact(items: Items) -> list[tuple[bytes, object]]:
 
 
 OWN_BY_VERSION: Final = tuple(
-    map(_items, [(ERROR,), _BEFORE_TABLES, OWN, (*OWN, replace(_WRITE, deleted=True))])
+    map(_items, [(ERROR,), _BEFORE_TABLES, _BEFORE_DELETIONS, _BEFORE_WATCHES, OWN])
 )
 PAYLOADS: Final = (
     Format("payloads", _write, _read, (_items(KINDS), _items(KINDS)), _exact),

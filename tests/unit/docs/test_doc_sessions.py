@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from flamestream.job.drawing import mermaid
+from flamestream.job.plan.drawing import mermaid
 from flamestream.model.graph import Graph
 from support.docs.doc_blocks import Block, blocks
 from support.docs.doc_forms import forms

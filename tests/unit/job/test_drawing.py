@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.job.drawing import described, mermaid, text
+from flamestream.job.plan.drawing import described, mermaid, text
 from flamestream.model.graph import Graph
 
 

@@ -14,8 +14,8 @@ from functools import partial
 
 import msgspec
 
-from flamestream.job.drawing import described
 from flamestream.job.manifest import Job
+from flamestream.job.plan.drawing import described
 from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.errors import FlameStreamError
 from flamestream.node.worker_config import worker_config

@@ -126,7 +126,7 @@ def test_each_of_its_values_has_an_effect_in_the_operator() -> None:
         assert page(told, rendered()) is None
         looks = page(told, rendered(enabled=True))
         assert (looks.actions, looks.drills, looks.port) == (False, False, 7878)
-        assert (looks.namespace, looks.coordinators) == ("space", "release-coordinators")
+        assert looks.namespace == "space"
         assert looks.hosts[0] == "release-ui" and "release-ui.space.svc" in looks.hosts
         acts = page(told, rendered({"drills": True}, enabled=True, actions=True, hosts=["page.example"]))
         assert (acts.actions, acts.drills, acts.hosts[0]) == (True, True, "page.example")

@@ -16,7 +16,7 @@ import re
 from dataclasses import asdict
 from typing import Any, Final
 
-from flamestream.job.functions import functions
+from flamestream.job.plan.functions import functions
 from flamestream.model.calls.call import CallFunction
 from flamestream.model.calls.productions import Production
 from flamestream.model.duration import shown

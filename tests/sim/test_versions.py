@@ -22,7 +22,7 @@ def _run(seed: int, guarantee: str = "exactly-once", parts: Parts = REFERENCE) -
     return simulate(seed, job=job, adjust=promising(guarantee, ticking()), parts=parts)
 
 
-@pytest.mark.parametrize("first", chunks(0, 1000, 100, at_push=200))
+@pytest.mark.parametrize("first", chunks(0, 1000, 100, at_push=100))
 def test_a_state_of_any_version_becomes_that_of_now(first: int) -> None:
     results = [_run(seed) for seed in range(first, first + 100)]
     assert sum(result.coverage["tick.made"] for result in results) > 50

@@ -29,7 +29,9 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def leave(folder: RunFolder, kind: Kind, began: int, code: int, answer: object) -> None:
-    """Leave a verdict that has just been given, in the place of the one before."""
+    """Leave a verdict that has just been given, in the place of the one before. A job that never ran has no place."""
+    if not folder.path.is_dir():
+        return
     found = Verdict(began=began, ended=now(), code=code, answer=answer)
     folder.write(file_of(kind), found)
 

@@ -77,6 +77,7 @@ def test_a_successor_goes_on_where_it_was_killed(job: BatchJob) -> None:
     check(job)
 
 
+@pytest.mark.slow
 @rated
 def test_a_drain_ends_at_an_epoch_and_another_run_goes_on(job: BatchJob) -> None:
     job.await_epoch(2)

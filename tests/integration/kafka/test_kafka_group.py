@@ -70,6 +70,7 @@ def test_kafkas_own_tool_shows_what_is_committed_and_no_lag_when_all_is(
         assert job.group() == behind
 
 
+@pytest.mark.slow
 def test_a_job_never_reads_what_the_group_says(jobs: ExitStack, tmp_path: Path, broker: Broker) -> None:
     job = GroupJob(tmp_path, broker)
     jobs.callback(job.close)

@@ -141,9 +141,9 @@ OPERATORS = {
 
 ELSEWHERE = {
     "flamestream_job_event_time_lag_seconds", "flamestream_job_late_items", "flamestream_job_waiting_requests",
-    "flamestream_job_skipped_records", "flamestream_job_audit_clean",
+    "flamestream_job_skipped_records", "flamestream_job_audit_clean", "flamestream_job_spans",
 }  # fmt: skip
-"""Of sources with event time, of calls, of at-most-once and of drills, which these lives do not have:
+"""Of sources with event time, of calls, of at-most-once, of drills and of traces, which these lives do not have:
 tests/unit/operator/test_metrics.py and drills/test_verdicts.py look at them."""
 
 

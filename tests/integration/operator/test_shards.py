@@ -256,6 +256,7 @@ def test_jobs_are_divided_anew_while_they_run_and_nobody_leads_one_twice(
     play(places, monkeypatch, body)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rights")
 def test_a_job_goes_on_where_one_of_another_shard_ends(
     places: Places, monkeypatch: pytest.MonkeyPatch

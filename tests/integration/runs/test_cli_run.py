@@ -239,6 +239,7 @@ def test_a_drill_of_a_job_that_has_completed_or_stopped_or_never_ran_proves_noth
     )
 
 
+@pytest.mark.slow
 def test_a_drill_of_an_idle_job_kills_nobody(site: Site) -> None:
     """Its source waits for files that do not come."""
     (site.path / "lines").mkdir()

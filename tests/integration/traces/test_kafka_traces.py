@@ -75,6 +75,7 @@ def _document(value: bytes | None) -> int:
     return int(json.loads(value)["document"])
 
 
+@pytest.mark.slow
 def test_a_senders_trace_goes_on_through_both_workers_to_who_reads_the_results(
     jobs: ExitStack, tmp_path: Path, broker: Broker, collector: Collector
 ) -> None:

@@ -165,6 +165,7 @@ def test_a_graph_of_another_name_has_the_state_by_the_names_of_its_operations(jo
     job.scratch.goes_on()
 
 
+@pytest.mark.slow
 def test_code_that_is_slower_than_the_stream_is_called_so_and_stays_if_it_does_not_fail(job: Job) -> None:
     """The canary's times are the reference interpreter's: they warn, and refuse nothing. Nor does the watch."""
     slow = Job.code(rate=9, line="__import__('time').sleep(0.02)")

@@ -70,6 +70,12 @@ class Cluster:
         await self._put("Secret", "store", type="Opaque", stringData=keys)
         await self._put("ConfigMap", "app", data={"j.py": KEPT})
 
+    async def begin_all(self) -> None:
+        """The jobs of both shards."""
+        await self.prepare()
+        for name in chain(*self.jobs):
+            await self.begin(name)
+
     async def begin(self, name: str, **more: Any) -> None:
         """A job; with `takeOver` it has the places of the other one."""
         of = (more.get("takeOver") or {}).get("job", name)
@@ -207,9 +213,7 @@ def test_a_leader_that_dies_takes_its_own_shard_with_it_and_a_spare_takes_that(
     places: Places, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def body(cluster: Cluster) -> None:
-        await cluster.prepare()
-        for name in chain(*cluster.jobs):
-            await cluster.begin(name)
+        await cluster.begin_all()
         for _ in range(3):
             cluster.start(2)
         before = await cluster.coordinated(cluster.by_lease)
@@ -232,9 +236,7 @@ def test_jobs_are_divided_anew_while_they_run_and_nobody_leads_one_twice(
     """From one shard to two, and back."""
 
     async def body(cluster: Cluster) -> None:
-        await cluster.prepare()
-        for name in chain(*cluster.jobs):
-            await cluster.begin(name)
+        await cluster.begin_all()
         one = cluster.start(1)
         before = await cluster.coordinated(lambda _: [one, one])
         two = [cluster.start(2), cluster.start(2)]

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from flamestream.cli.drill_report import code_of_drill, fault_told, verdict_told
 from flamestream.cli.kubectl.cluster import Cluster, Object
+from flamestream.cli.kubectl.options import Context, JobName, Namespace
 from flamestream.cli.output import Json, answer, say
 from flamestream.job.drills.drill import AUDIT_WITHIN
 from flamestream.job.drills.status import OVER, DrillStatus, FaultResult, Reason
@@ -38,7 +39,7 @@ _TARGETS: Final = (
 
 
 def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
-    job: Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)],
+    job: JobName,
     kill: Annotated[
         str, typer.Option(help=f"{_TARGETS}; which goes with what: docs/operations/operator.md.")
     ] = "",
@@ -57,10 +58,8 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     audit: Annotated[
         bool, typer.Option("--audit/--no-audit", help="Without, gaps are measured and nothing is proved.")
     ] = True,
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)
-    ] = "",
-    context: Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)] = "",
+    namespace: Namespace = "",
+    context: Context = "",
     json: Json = False,
 ) -> None:
     """Break a part of a running job (a worker's process, if nothing is named), and audit everything it

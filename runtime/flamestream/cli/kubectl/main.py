@@ -18,6 +18,7 @@ from flamestream.cli import frame
 from flamestream.cli.kubectl import drill, query, watch
 from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
+from flamestream.cli.kubectl.options import Context, JobName, Namespace
 from flamestream.cli.kubectl.screen import lines, row, table
 from flamestream.cli.output import Json, answer, as_json, say
 from flamestream.job.drills.status import CodeResult, codes_in_words
@@ -25,11 +26,6 @@ from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ManifestError, Retryable, UserError
 
 app = frame.command_line("kubectl flamestream", "FlameStreamJobs in a cluster.")
-JobName = Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)]
-Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)
-]
-Context = Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)]
 Wait = Annotated[bool, typer.Option(help="Return when it is done.")]
 _KIND: Final = "flamestreamjobs.flamestream.dev"
 

@@ -16,6 +16,7 @@ import typer
 
 from flamestream.cli.kubectl.beside import beside, exit_code
 from flamestream.cli.kubectl.cluster import ANSWERS, JOB, Cluster, Object
+from flamestream.cli.kubectl.options import Context, JobName, Namespace
 from flamestream.cli.output import Json
 from flamestream.cli.query import AtLeast, AtOption, Cursor, Limit, Prefix, Rows, page_of, show, show_page
 from flamestream.connectors.kit.spec import address_of, secret_of
@@ -59,7 +60,7 @@ CaFile = Annotated[
 
 
 def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
-    job: Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)],
+    job: JobName,
     rows: Rows,
     at: AtOption = None,
     at_least: AtLeast = 0,
@@ -68,10 +69,8 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     cursor: Cursor = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)
-    ] = "",
-    context: Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)] = "",
+    namespace: Namespace = "",
+    context: Context = "",
     json: Json = False,
 ) -> None:
     """Show rows of tables, and states of keys by the names that `plan` shows, all as of one time, as JSON has them.

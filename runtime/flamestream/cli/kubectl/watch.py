@@ -4,11 +4,8 @@ worker as long as it answers.
 Keeps: what `flamestream watch` does. Does not: know the job's classes: values are what JSON has.
 """
 
-from typing import Annotated
-
-import typer
-
 from flamestream.cli.kubectl.cluster import Cluster
+from flamestream.cli.kubectl.options import Context, JobName, Namespace
 from flamestream.cli.kubectl.query import CaFile, JobOfCluster, TokenFile
 from flamestream.cli.output import Json
 from flamestream.cli.views.watch import After, Limit, Watched, show
@@ -17,16 +14,14 @@ from flamestream.node.queries.rows import split
 
 
 def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
-    job: Annotated[str, typer.Argument(help="Name of the FlameStreamJob.", show_default=False)],
+    job: JobName,
     row: Watched,
     after: After = "",
     limit: Limit = None,
     token_file: TokenFile = None,
     ca_file: CaFile = None,
-    namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="Default: the context's.", show_default=False)
-    ] = "",
-    context: Annotated[str, typer.Option("--context", help="Default: kubectl's.", show_default=False)] = "",
+    namespace: Namespace = "",
+    context: Context = "",
     json: Json = False,
 ) -> None:
     """Show each change of a row of a table once, as it is committed, until it is interrupted. The graph says that its

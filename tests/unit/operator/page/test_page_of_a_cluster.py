@@ -472,18 +472,19 @@ def test_a_message_is_only_a_text() -> None:
 # --- several replicas ---------------------------------------------------------------------------------------
 
 
+def relay_to(leader: ShownCluster) -> Callable[[Any, str, int], Relay]:
+    """Two pods have one port at two addresses; here they have two ports of one."""
+    return lambda api, namespace, _: Relay(api, namespace, leader.settings.port)
+
+
 def test_a_replica_that_does_not_lead_gives_the_leaders_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     leader = shown()
     other = ShownCluster(leader.users, leads=False)
     leader.users.leader = "127.0.0.1"
 
-    # Two pods have one port at two addresses; here they have two ports of one.
-    def relay(api: Any, namespace: str, _: int) -> Relay:
-        return Relay(api, namespace, leader.settings.port)
-
     async def run() -> None:
         async with leader.served():
-            monkeypatch.setattr(serving, "Relay", relay)
+            monkeypatch.setattr(serving, "Relay", relay_to(leader))
             async with other.served(), Session(base_url=other.address) as session:
                 assert [row["job"] for row in (await found(session, "/api/v1/jobs"))["jobs"]] == [
                     "shop.sales"
@@ -506,12 +507,9 @@ def test_a_leader_asks_for_a_job_of_another_shard_the_leader_of_that(monkeypatch
     other.others.add("shop.sales")
     leader.users.leader = "127.0.0.1"
 
-    def relay(api: Any, namespace: str, _: int) -> Relay:
-        return Relay(api, namespace, leader.settings.port)
-
     async def run() -> None:
         async with leader.served():
-            monkeypatch.setattr(serving, "Relay", relay)
+            monkeypatch.setattr(serving, "Relay", relay_to(leader))
             async with other.served(), Session(base_url=other.address) as session:
                 assert (await found(session, "/api/v1/jobs/shop.sales"))["status"] is not None
                 assert (await found(session, "/api/v1/jobs"))["jobs"], "a list is its own"

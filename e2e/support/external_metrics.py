@@ -10,7 +10,7 @@ import json
 import ssl
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -28,6 +28,7 @@ from support.operator.prometheus import Prometheus
 SCALING = Path(__file__).parents[2] / "charts" / "flamestream" / "scaling"
 VERSION = "external.metrics.k8s.io/v1beta1"
 API = f"/apis/{VERSION}"
+VALUES = "ExternalMetricValueList"
 
 
 def thing(version: str, kind: str, name: str, **more: Any) -> Object:
@@ -68,6 +69,33 @@ def _host(kube: Kube) -> str:
     return str(next(each["address"] for each in addresses if each["type"] == "InternalIP"))
 
 
+def _resources(name: str) -> Object:
+    """The API as it is discovered: one metric."""
+    resource = {"name": name, "singularName": "", "namespaced": True, "kind": VALUES, "verbs": ["get"]}
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": VERSION, "resources": [resource]}
+
+
+def _handler(told: Callable[[str], Object | None]) -> type[BaseHTTPRequestHandler]:
+    """Answers with what is told of a path; None: there is nothing."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            answer = told(self.path)
+            if answer is None:
+                self.send_error(404)
+                return
+            body = json.dumps(answer).encode()
+            self.send_response(200)
+            self.send_header("content-type", "application/json")
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None: ...
+
+    return Handler
+
+
 @contextmanager
 def _serving(namespace: str, asked: Prometheus, address: str) -> Iterator[int]:
     (rule,) = yaml.safe_load((SCALING / "prometheus-adapter.yaml").read_text())["rules"]["external"]
@@ -83,49 +111,16 @@ def _serving(namespace: str, asked: Prometheus, address: str) -> Iterator[int]:
         found = [f"{round(float(sample['value'][1]) * 1000)}m" for sample in samples]
         return [{"metricName": name, "metricLabels": {}, "timestamp": now, "value": value} for value in found]
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            url = urlparse(self.path)
-            if url.path == API:
-                resource = {
-                    "name": name,
-                    "singularName": "",
-                    "namespaced": True,
-                    "kind": "ExternalMetricValueList",
-                }
-                listed = [{**resource, "verbs": ["get"]}]
-                self._answer(
-                    {
-                        "kind": "APIResourceList",
-                        "apiVersion": "v1",
-                        "groupVersion": VERSION,
-                        "resources": listed,
-                    }
-                )
-            elif url.path == f"{API}/namespaces/{namespace}/{name}":
-                (chosen,) = parse_qs(url.query)["labelSelector"]
-                self._answer(
-                    {
-                        "kind": "ExternalMetricValueList",
-                        "apiVersion": VERSION,
-                        "metadata": {},
-                        "items": values(chosen),
-                    }
-                )
-            else:
-                self.send_error(404)
+    def told(path: str) -> Object | None:
+        url = urlparse(path)
+        if url.path == API:
+            return _resources(name)
+        if url.path != f"{API}/namespaces/{namespace}/{name}":
+            return None
+        (chosen,) = parse_qs(url.query)["labelSelector"]
+        return {"kind": VALUES, "apiVersion": VERSION, "metadata": {}, "items": values(chosen)}
 
-        def _answer(self, told: Object) -> None:
-            body = json.dumps(told).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None: ...
-
-    server = ThreadingHTTPServer(("", 0), Handler)
+    server = ThreadingHTTPServer(("", 0), _handler(told))
     server.socket = _sealed(address).wrap_socket(server.socket, server_side=True)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

@@ -79,11 +79,11 @@ def test_every_query_has_an_answer(places: Places) -> None:
         runner = await health.serve(port)
         metrics.count_phases(["Running"])  # the operator's own loop does
         try:
+            job = f"{cluster.namespace}.{cluster.name}"
             await started(cluster, source, Looked())
+            await cluster.until(lambda: has_read_a_start(job), "Prometheus has read that it started")
             await killed(cluster, source, Looked())
-            asking = asyncio.create_task(
-                asyncio.to_thread(all_answered, f"{cluster.namespace}.{cluster.name}")
-            )
+            asking = asyncio.create_task(asyncio.to_thread(all_answered, job))
             while not asking.done():  # the stream flows meanwhile
                 source.feed(5)
                 await cluster.look()
@@ -92,6 +92,10 @@ def test_every_query_has_an_answer(places: Places) -> None:
         finally:
             metrics.count_phases([])
             await runner.cleanup()
+
+    def has_read_a_start(job: str) -> bool:
+        """A recovery has a rate only beside what was read before it."""
+        return bool(server.samples(f'flamestream_job_recovery_seconds_count{{exported_job="{job}"}} == 1'))
 
     def all_answered(job: str) -> None:
         files = installed()

@@ -42,7 +42,7 @@ def promtool(*arguments: str | Path) -> str:
 
 
 class Prometheus:
-    """One server that reads one target each half second."""
+    """One server that reads one target each second."""
 
     def __init__(self, port: int, log: Path) -> None:
         self._url = f"http://127.0.0.1:{port}"
@@ -81,7 +81,7 @@ def prometheus(target: int, token: str) -> Iterator[Prometheus]:
             "static_configs": [{"targets": [f"127.0.0.1:{target}"]}],
         }
         settings = {
-            "global": {"scrape_interval": "500ms", "scrape_timeout": "500ms"},
+            "global": {"scrape_interval": "1s", "scrape_timeout": "1s"},
             "scrape_configs": [scrape],
         }
         (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))

@@ -229,6 +229,7 @@ def test_a_leader_that_dies_takes_its_own_shard_with_it_and_a_spare_takes_that(
     play(places, monkeypatch, body)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("rights")
 def test_jobs_are_divided_anew_while_they_run_and_nobody_leads_one_twice(
     places: Places, monkeypatch: pytest.MonkeyPatch

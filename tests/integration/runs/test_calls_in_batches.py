@@ -60,7 +60,7 @@ def made(folder: Path, sub: str, *, spark: bool) -> CliJob:
     ("application", "runner", "drawn"),
     [
         (APPLICATION, "batch", range(100, 101)),
-        (LOOP, "batch", range(150, 401)),
+        pytest.param(LOOP, "batch", range(150, 401), marks=pytest.mark.slow),
         pytest.param(LOOP, "micro-batch", range(150, 401), marks=pytest.mark.slow),
     ],
     ids=["batch", "loop", "loop in micro-batches"],

@@ -155,6 +155,7 @@ def test_a_list_of_files(make: Make, tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.slow
 def test_a_socket_with_a_journal(make: Make, tmp_path: Path) -> None:
     survive_on_a_socket(make, tmp_path, 1500, 2, JOURNALLED)
 

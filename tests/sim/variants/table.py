@@ -11,9 +11,9 @@ from sim.variants.variant import BrokenVariant
 PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "reliability.md"
 
 
-def row(variant: BrokenVariant) -> str:
+def row(variant: BrokenVariant, since: int = 0) -> str:
     """The first seed that catches it, of all that are tried."""
-    caught = variant.caught()
+    caught = variant.caught(since)
     assert caught is not None, f"{variant.name!r} is not noticed within {variant.seeds} seeds"
     seed, failure = caught
     scenario = "directed" if variant.adjust is not None or variant.job is not None else "drawn"

@@ -83,9 +83,10 @@ class BrokenVariant:
     """It is caught within seeds 0 to this."""
     guarantee: str = "exactly-once"
 
-    def caught(self) -> tuple[int, SimulationFailure] | None:
-        """The first seed that catches it (and finds nothing in the whole engine), and what it says."""
-        for seed in range(self.seeds):
+    def caught(self, since: int = 0) -> tuple[int, SimulationFailure] | None:
+        """The first seed from `since` on that catches it (and finds nothing in the whole engine), and what it
+        says."""
+        for seed in range(since, self.seeds):
             failure = self._failure(seed, self.broken)
             if failure is not None and self._failure(seed, None) is None:
                 return seed, failure

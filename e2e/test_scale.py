@@ -148,15 +148,21 @@ def shard_of(identity: str) -> int:
     return int(second > first)
 
 
-@pytest.fixture(scope="module")
-def divided(installation: Installation, kube: Kube) -> Iterator[list[Stream]]:
-    """A small job in each shard of two, all led by one leader yet."""
+def in_each_shard(kube: Kube, installation: Installation) -> list[Stream]:
+    """A small job for each shard of two, with an outside of its own."""
     made: list[Stream] = []
     for shard in (0, 1):
         name = next(name for name in iter(fresh, "") if shard_of(f"{kube.namespace}.{name}") == shard)
         made.append(
             Stream(kube, installation, name=name, words=60, replicas=1, standby=0, outside=f"outside-{shard}")
         )
+    return made
+
+
+@pytest.fixture(scope="module")
+def divided(installation: Installation, kube: Kube) -> Iterator[list[Stream]]:
+    """A small job in each shard of two, all led by one leader yet."""
+    made = in_each_shard(kube, installation)
     with flowing(made[0], 240), flowing(made[1], 240):
         yield made
     install(kube.namespace)  # for the modules behind this one, which look at one leader

@@ -27,6 +27,33 @@ S3_IMAGE = os.environ.get("E2E_S3_IMAGE", "localhost/versitygw:e2e")
 
 
 @dataclass(frozen=True)
+class Release:
+    """A chart, the image of the same day, and the values that it does not know yet: by their paths."""
+
+    chart: Path = CHART
+    image: str = IMAGE
+    unknown: tuple[str, ...] = ()
+
+    def known(self, values: Object) -> Object:
+        """The values that it takes, with its image."""
+        repository, _, tag = self.image.rpartition(":")
+        image = {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"}
+        return {"image": image, **_without(values, self.unknown)}
+
+
+TODAY = Release()
+
+
+def _without(values: Object, paths: Sequence[str]) -> Object:
+    kept = {}
+    for name, value in values.items():
+        below = [path.removeprefix(f"{name}.") for path in paths if path.startswith(f"{name}.")]
+        if name not in paths:
+            kept[name] = _without(value, below) if below else value
+    return kept
+
+
+@dataclass(frozen=True)
 class Installation:
     """What a job's manifest refers to."""
 
@@ -73,22 +100,20 @@ def _holder(lease: Object) -> str:
 
 
 def install(
-    job_namespace: str, *others: str, drill_namespaces: Sequence[str] = (SYSTEM,), shards: int = 1
+    job_namespace: str,
+    *others: str,
+    drill_namespaces: Sequence[str] = (SYSTEM,),
+    shards: int = 1,
+    release: Release = TODAY,
 ) -> Installation:
     """helm upgrade --install, and wait until it is ready. The operator watches these namespaces; one leads all jobs,
     unless there are more shards."""
     system = Kube(SYSTEM)
     node = os.environ.get("E2E_CONTROL_NODE") or first_node()
     metadata = _disks(node)
-    repository, _, tag = IMAGE.rpartition(":")
-    operator = {
-        "watchNamespaces": [] if os.environ.get("E2E_CLUSTERWIDE") else [job_namespace, *others],
-        "drills": True,
-        "shards": shards,
-    }
+    watched: list[str] = [] if os.environ.get("E2E_CLUSTERWIDE") else [job_namespace, *others]
     values: Object = {
-        "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
-        "operator": operator,
+        "operator": {"watchNamespaces": watched, "drills": True, "shards": shards},
         "allow": {
             "hostPaths": [DISK],
             "images": [OTHER_IMAGE] if OTHER_IMAGE else [],
@@ -107,10 +132,18 @@ def install(
             "metadata": metadata,
         },
     }
-    helm("--install", "--create-namespace", *os.environ.get("E2E_HELM_ARGUMENTS", "").split(), values=values)
+    more = os.environ.get("E2E_HELM_ARGUMENTS", "").split()
+    helm("--install", "--create-namespace", *more, values=release.known(values), chart=release.chart)
     made = Installation(system, f"s3://flamestream/{job_namespace}?endpoint={_endpoint()}", node)
     until("an operator leads that is to stay", lambda: stays(made.leader_pod()), 60)
     return made
+
+
+def uninstall() -> None:
+    """helm uninstall: what the chart keeps, and the claims of its servers, stay."""
+    command = ["helm", "uninstall", RELEASE, "--namespace", SYSTEM, "--ignore-not-found", "--wait"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"helm: {done.stderr[-2000:]}"
 
 
 @contextmanager
@@ -164,13 +197,13 @@ def _endpoint() -> str:
     return f"http://{RELEASE}-s3.{SYSTEM}.svc:7070"
 
 
-def helm(*words: str, values: Object) -> None:
+def helm(*words: str, values: Object, chart: Path = CHART) -> None:
     """helm upgrade, until everything is ready. Raises AssertionError with the pods that are there."""
     command = [
         "helm",
         "upgrade",
         RELEASE,
-        str(CHART),
+        str(chart),
         "--namespace",
         SYSTEM,
         "--values",

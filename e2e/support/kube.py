@@ -34,7 +34,7 @@ _VERSIONS = {
     "RoleBinding": RBAC, "Deployment": "apps/v1", "StatefulSet": "apps/v1",
     "APIService": "apiregistration.k8s.io/v1", "HorizontalPodAutoscaler": "autoscaling/v2",
     "Lease": "coordination.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1", "PodDisruptionBudget": "policy/v1",
-    "ClusterRole": RBAC, "ClusterRoleBinding": RBAC,
+    "ClusterRole": RBAC, "ClusterRoleBinding": RBAC, "CustomResourceDefinition": "apiextensions.k8s.io/v1",
 }  # fmt: skip
 """The versions of kinds outside Kubernetes' own v1."""
 

@@ -16,6 +16,7 @@ from flamestream.model.errors import ManifestError
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_tls import trusting
 from flamestream_operator.coordination.cluster_state import ZooKeeper
+from flamestream_operator.kube.namespaces import LabelSelector
 from flamestream_operator.objects.quantities import memory_of
 from flamestream_operator.page.door import service_names
 from flamestream_operator.page.serving import PageSettings
@@ -41,6 +42,8 @@ class Environment:
     pull_policy: str
     watch: tuple[str, ...]
     """Namespaces; empty: all."""
+    selector: LabelSelector | None
+    """The labels of those among all that are chosen; None: each is."""
     lease: str
     """The first shard's; the others are called after it (shards.py)."""
     lease_seconds: float
@@ -102,6 +105,7 @@ def read_environment(given: Mapping[str, str] | None = None) -> Environment:
         image=needed("FLAMESTREAM_IMAGE"),
         pull_policy=env.get("FLAMESTREAM_IMAGE_PULL_POLICY", "IfNotPresent"),
         watch=tuple(each.strip() for each in env.get("FLAMESTREAM_WATCH", "").split(",") if each.strip()),
+        selector=_selector(env.get("FLAMESTREAM_NAMESPACE_SELECTOR", ""), env.get("FLAMESTREAM_WATCH", "")),
         lease=env.get("FLAMESTREAM_LEASE", "flamestream-operator"),
         lease_seconds=float(env.get("FLAMESTREAM_LEASE_SECONDS", "4")),
         shards=_shards(env.get("FLAMESTREAM_SHARDS", "1")),
@@ -121,6 +125,23 @@ def _shards(text: str) -> int:
             "correct `operator.shards` in the chart's values"
         )
     return int(text)
+
+
+def _selector(text: str, watch: str) -> LabelSelector | None:
+    if not text:
+        return None
+    if watch:
+        raise ManifestError(
+            "the environment variables FLAMESTREAM_WATCH and FLAMESTREAM_NAMESPACE_SELECTOR exclude each other: choose "
+            "namespaces by name or by label in the chart's values"
+        )
+    try:
+        return from_json(text, LabelSelector)
+    except DecodeError as error:
+        raise ManifestError(
+            f"the environment variable FLAMESTREAM_NAMESPACE_SELECTOR: {error}: correct "
+            "`operator.namespaceSelector` in the chart's values"
+        ) from error
 
 
 def _page(env: Mapping[str, str]) -> PageSettings:

@@ -33,10 +33,12 @@ from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import ApiProblem, LightkubeApi
 from flamestream_operator.kube.cache import Cluster, Key, Store, key_of
 from flamestream_operator.kube.lease import Leadership, end_process
+from flamestream_operator.kube.lists import Lists
+from flamestream_operator.kube.namespaces import Namespaces
 from flamestream_operator.kube.queue import WorkQueue
 from flamestream_operator.kube.readers import Readers
 from flamestream_operator.kube.watches import Watches, quiet
-from flamestream_operator.objects.meta import JOB, identity, part
+from flamestream_operator.objects.meta import identity, part
 from flamestream_operator.objects.small import build_slice
 from flamestream_operator.page.history import History
 from flamestream_operator.page.serving import serve_page
@@ -65,6 +67,8 @@ class Operator:
     ) -> None:
         self._env, self._api, self._make_hosting, self._history = env, api, make_hosting, history
         self._cluster = Cluster(self._keeps_pods)
+        self._namespaces = Namespaces(env.selector)
+        self._lists = Lists(api, self._cluster, self._namespaces, drills=env.drills)
         self._leadership = Leadership(
             api, env.namespace, env.lease, env.pod, env.lease_seconds, end_process, env.shards
         )
@@ -112,9 +116,12 @@ class Operator:
         """kopf, in both replicas."""
         changed = {kind: self._changed(kind) for kind in ("jobs", "snapshots", "drills")}
         nodes = await self._may_see_nodes()
+        # Before any event (!): of a namespace that is not known yet they would be passed over.
+        await self._insist("namespaces cannot be listed yet", self._lists.choose)
         watches = Watches(
-            self._cluster, changed, self._application_changed, nodes=nodes, drills=self._env.drills
-        )
+            self._cluster, changed, self._application_changed, self._namespaces, self._chosen,
+            nodes=nodes, drills=self._env.drills,
+        )  # fmt: skip
         self._watching.set()
         await kopf.operator(
             registry=watches.registry, settings=quiet(), standalone=True, namespaces=list(self._env.watch),
@@ -178,17 +185,32 @@ class Operator:
             except ApiProblem as problem:
                 log.warning(text, extra={"problem": str(problem)})
                 await asyncio.sleep(0.3)
-                self._leadership.check()
+                if self._leads:
+                    self._leadership.check()
 
     async def _relist(self) -> None:
         """List afresh what there is: the watches may be behind."""
-        stores = {"FlameStreamJob": self._cluster.jobs, "FlameStreamSnapshot": self._cluster.snapshots}
-        stores |= {"FlameStreamDrill": self._cluster.drills} if self._env.drills else {}
-        for namespace in self._env.watch or (None,):
-            for kind, store in stores.items():
-                store.replace_all(await self._api.list_all(kind, namespace), namespace)
-            pods = await self._api.list_all("Pod", namespace, {JOB: None})  # type: ignore[dict-item]  # None: the label is there
-            self._cluster.replace_pods(pods, namespace)
+        await self._lists.replace_all(self._env.watch)
+
+    async def _chosen(self, namespace: str) -> None:
+        """A namespace is chosen by its labels from now on, or not any more: its streams run on without a coordinator,
+        as they do between two leaders."""
+        log.info(
+            "a namespace is chosen" if self._namespaces.has(namespace) else "a namespace is let go",
+            extra={"namespace": namespace},
+        )
+        if not self._namespaces.has(namespace):
+            for key in self._cluster.release(namespace):
+                self._changed("jobs")(key)
+        elif self._leads:  # who does not lists everything when it does
+            await self._insist(
+                "what a namespace has can not be listed yet", partial(self._take_up, namespace)
+            )
+
+    async def _take_up(self, namespace: str) -> None:
+        if self._namespaces.has(namespace):
+            for kind, key in await self._lists.add(namespace):
+                self._changed(kind)(key)
 
     def _begin(self) -> None:
         loop = asyncio.get_running_loop()
@@ -266,10 +288,15 @@ class Operator:
     def _changed(self, kind: str) -> Callable[[Key], None]:
         def add(key: Key) -> None:
             queue = self._queues.get(kind)
-            if queue is not None:  # before the Lease there is nothing to do, and then everything is looked at
+            # Before the Lease there is nothing to do, and then everything is looked at; so with a namespace whose list
+            # is on its way. One that was let go is looked at, to end what is known of it.
+            if queue is not None and self._is_known(key[0]):
                 queue.add(key)
 
         return add
+
+    def _is_known(self, namespace: str) -> bool:
+        return self._namespaces.is_complete(namespace) or not self._namespaces.has(namespace)
 
     def _application_changed(self, namespace: str, name: str) -> None:
         if self._jobs is not None:

@@ -110,7 +110,7 @@ flamestream.dev/tls: {{ include "flamestream.tls" . | sha256sum | trunc 16 | quo
 {{- if .Values.operator.watchNamespaces -}}
 {matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: {{ toJson .Values.operator.watchNamespaces }}}]}
 {{- else -}}
-{}
+{{ toJson .Values.operator.namespaceSelector }}
 {{- end -}}
 {{- end }}
 

@@ -101,6 +101,17 @@ class Store:
         for thing in things:
             self.put(thing)
 
+    def keys_of(self, namespace: str) -> list[Key]:
+        """Those of one namespace."""
+        return [key for key in self._things if key[0] == namespace]
+
+    def release(self, namespace: str) -> list[Key]:
+        """Think no more of what a namespace has, which lives on; it may be put again. The keys."""
+        keys = self.keys_of(namespace)
+        for key in keys:
+            del self._things[key]
+        return keys
+
     def __iter__(self) -> Iterator[Object]:
         return iter(list(self._things.values()))
 
@@ -152,6 +163,14 @@ class Cluster:
         for job in {*self._pods, *fresh}:
             if namespace in (None, job[0]):
                 self._pods.setdefault(job, Store()).replace_all(fresh.get(job, []), None)
+
+    def release(self, namespace: str) -> list[Key]:
+        """Think no more of a namespace: its jobs."""
+        for job in [job for job in self._pods if job[0] == namespace]:
+            del self._pods[job]
+        for store in (self.snapshots, self.drills):
+            store.release(namespace)
+        return self.jobs.release(namespace)
 
     def dead_nodes(self) -> frozenset[str]:
         """Nodes that say they are not ready, or are not heard of any more. What is not watched is thought to

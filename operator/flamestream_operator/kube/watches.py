@@ -9,12 +9,13 @@ Does not: decide or write.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import kopf
 
 from flamestream_operator.kube.cache import Cluster, Key, Store, key_of
+from flamestream_operator.kube.namespaces import Namespaces
 from flamestream_operator.objects.meta import GROUP, JOB, ROLE, Object, part
 
 APPLICATION_SOURCE = f"{GROUP}/application-source"
@@ -22,13 +23,16 @@ APPLICATION_SOURCE = f"{GROUP}/application-source"
 
 
 class Watches:
-    """Registers the handlers. `changed` has a queue for each kind."""
+    """Registers the handlers. `changed` has a queue for each kind; `chosen` is told of a namespace that is chosen from
+    now on, or not any more. Of objects in others nothing is kept."""
 
     def __init__(
         self, cluster: Cluster, changed: dict[str, Callable[[Key], None]],
-        application: Callable[[str, str], None], *, nodes: bool, drills: bool,
+        application: Callable[[str, str], None], namespaces: Namespaces,
+        chosen: Callable[[str], Awaitable[None]], *, nodes: bool, drills: bool,
     ) -> None:  # fmt: skip
         self._cluster, self._changed, self._application = cluster, changed, application
+        self._namespaces, self._chosen = namespaces, chosen
         self.registry = kopf.OperatorRegistry()
         login: Any = kopf.on.login
         login(registry=self.registry, id="login", errors=kopf.ErrorsMode.PERMANENT)(_login)
@@ -57,9 +61,13 @@ class Watches:
             watch(GROUP, "v1alpha1", "flamestreamdrills", registry=self.registry, id="drills")(self._drill)
         if nodes:
             watch("", "v1", "nodes", registry=self.registry, id="nodes")(self._node)
+        if namespaces.are_chosen:
+            watch("", "v1", "namespaces", registry=self.registry, id="namespaces")(self._namespace)
 
     def _put(self, store: Store, event: kopf.RawEvent, kind: str) -> None:
         thing = _plain(event)
+        if not self._namespaces.has(key_of(thing)[0]):
+            return
         gone = event["type"] == "DELETED"
         if gone:
             store.drop(thing)
@@ -83,6 +91,8 @@ class Watches:
 
     async def _pod(self, event: kopf.RawEvent, **_: object) -> None:
         pod = _plain(event)
+        if not self._namespaces.has(key_of(pod)[0]):
+            return
         job = self._cluster.drop_pod(pod) if event["type"] == "DELETED" else self._cluster.put_pod(pod)
         if job is not None:
             self._changed["jobs"](job)
@@ -102,6 +112,10 @@ class Watches:
         if self._cluster.dead_nodes() != before:
             for job in self._cluster.jobs:
                 self._changed["jobs"](key_of(job))
+
+    async def _namespace(self, event: kopf.RawEvent, **_: object) -> None:
+        if self._namespaces.seen(_plain(event), gone=event["type"] == "DELETED"):
+            await self._chosen(event["object"]["metadata"]["name"])
 
 
 async def _login(**about: Any) -> kopf.ConnectionInfo | None:

@@ -40,6 +40,7 @@ NAMESPACED: Final = {
 """Kinds with a namespace: their group, version and plural."""
 CLUSTER_WIDE: Final = {
     "Node": ("", "v1", "nodes"),
+    "Namespace": ("", "v1", "namespaces"),
     "TokenReview": ("authentication.k8s.io", "v1", "tokenreviews"),
     "SubjectAccessReview": ("authorization.k8s.io", "v1", "subjectaccessreviews"),
 }

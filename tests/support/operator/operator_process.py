@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,22 @@ from support.ports import free_port
 
 OWN, SERVICE, LEASE = "space", "release-coordinators", "flamestream-operator"
 """The namespace that support/helm.py renders for, and what stands in it."""
+_NONE: Mapping[str, str] = {}
 
 
 class Process:
     """One replica. Its address in the cluster is nobody's, its ports are of this machine."""
 
-    def __init__(self, places: Places, number: int = 1, *, shards: int = 1, seconds: int = 30) -> None:
-        """`seconds`: of its Lease."""
+    def __init__(
+        self,
+        places: Places,
+        number: int = 1,
+        *,
+        shards: int = 1,
+        seconds: int = 30,
+        more: Mapping[str, str] = _NONE,
+    ) -> None:
+        """`seconds`: of its Lease. `more`: of its environment."""
         self.name, self.port, self._http = f"operator-{number}", free_port(), free_port()
         config = yaml.safe_load(Path(os.environ[VARIABLE]).read_text())
         kubeconfig, login, authority = (
@@ -45,6 +55,7 @@ class Process:
             "FLAMESTREAM_SHARDS": str(shards), "FLAMESTREAM_LEASE": LEASE,
             "FLAMESTREAM_LEASE_SECONDS": str(seconds), "FLAMESTREAM_SERVICE": SERVICE,
             "FLAMESTREAM_ALLOW": json.dumps({"storeEndpoints": [places.s3.endpoint]}),
+            **more,
         }  # fmt: skip
 
     def start(self) -> None:

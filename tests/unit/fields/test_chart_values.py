@@ -35,6 +35,14 @@ ROWS = [
     Row("operator.replicas", 4),
     Row("operator.leaseSeconds", 9),
     Row("operator.watchNamespaces", ["one"]),
+    Row("operator.namespaceSelector", {"matchLabels": {"team": "streams"}}),
+    Row(
+        "operator.namespaceSelector",
+        {"matchLabels": {"team": "streams"}},
+        given={"operator.watchNamespaces": ["one"]},
+        refused="operator.watchNamespaces and operator.namespaceSelector exclude each other",
+    ),
+    Row("operator.namespaceSelector", {"labels": {}}, refused="additional properties 'labels' not allowed"),
     Row("operator.drills", True),
     Row("operator.resources.requests", MORE),
     Row("operator.resources.limits", MORE),
@@ -213,10 +221,22 @@ def test_without_tls_nobody_is_told_of_an_authority() -> None:
     assert "AUTHORITY" not in plain and "ZOOKEEPER_TLS" not in plain and "flamestream.dev/tls" not in plain
 
 
-def test_jobs_of_other_namespaces_than_those_that_are_watched_reach_nothing() -> None:
+BY_NAME = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["one", "two"]}
+BY_LABEL = {"matchLabels": {"team": "streams"}}
+
+
+@pytest.mark.parametrize(
+    ("chosen", "only"),
+    [
+        ({"watchNamespaces": ["one", "two"]}, {"matchExpressions": [BY_NAME]}),
+        ({"namespaceSelector": BY_LABEL}, BY_LABEL),
+    ],
+    ids=["by name", "by label"],
+)
+def test_jobs_of_other_namespaces_than_those_that_are_watched_reach_nothing(chosen: Any, only: Any) -> None:
     values = {
         **SAME,
-        "operator": {"watchNamespaces": ["one", "two"]},
+        "operator": chosen,
         "s3": {"enabled": True, "secretKey": "x"},
     }
     policies = [
@@ -230,11 +250,6 @@ def test_jobs_of_other_namespaces_than_those_that_are_watched_reach_nothing() ->
             in rule.get("from", [])
         if "namespaceSelector" in peer
     ]  # fmt: skip
-    only = {
-        "matchExpressions": [
-            {"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["one", "two"]}
-        ]
-    }
     assert selectors == [only] * len(selectors) and len(selectors) == 4
 
 

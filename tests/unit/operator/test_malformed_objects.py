@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from flamestream_operator.kube.cache import Cluster, Key
+from flamestream_operator.kube.namespaces import Namespaces
 from flamestream_operator.kube.watches import Watches
 from flamestream_operator.objects.meta import Object
 from support.operator.operator_world import KEY, World
@@ -58,7 +59,10 @@ def test_an_event_of_a_snapshot_reaches_the_jobs_whatever_stands_beside_it(kind:
     queues: Any = {
         name: lambda key, name=name: changed.append((name, key)) for name in ("jobs", "snapshots", "drills")
     }
-    watches = Watches(cluster, queues, lambda namespace, name: None, nodes=False, drills=False)
+    chosen: Any = None  # without a selector nobody is told
+    watches = Watches(
+        cluster, queues, lambda namespace, name: None, Namespaces(), chosen, nodes=False, drills=False
+    )
     restored = {
         "metadata": {"namespace": KEY[0], "name": "waits", "uid": "w"},
         "spec": {"restoreFrom": {"snapshot": "odd"}},

@@ -31,7 +31,7 @@ _OFF: Final = (
     "nobody took the drill up within {:.0f} s, so it was removed again. Drills are off unless the operator's "
     "chart has the value "
     "operator.drills: `helm upgrade ... --set operator.drills=true`. If they are on: does an operator run, "
-    "and watch this namespace (operator.watchNamespaces)?"
+    "and watch this namespace (operator.watchNamespaces, operator.namespaceSelector)?"
 )
 _TARGETS: Final = (
     "worker, daemon, executor, driver, application, operator, zookeeper, store, pod, network or node"

@@ -1,0 +1,58 @@
+"""Fresh lists of what there is, into the cache: where the watches may be behind, or passed things over.
+
+Does not: decide when (operator.py).
+"""
+
+from collections.abc import Sequence
+
+from flamestream_operator.kube.api import Api
+from flamestream_operator.kube.cache import Cluster, Key, Store, key_of
+from flamestream_operator.kube.namespaces import Namespaces
+from flamestream_operator.objects.meta import JOB, Object
+
+_KINDS = {"jobs": "FlameStreamJob", "snapshots": "FlameStreamSnapshot", "drills": "FlameStreamDrill"}
+
+
+class Lists:
+    """Reads the API server."""
+
+    def __init__(self, api: Api, cluster: Cluster, namespaces: Namespaces, *, drills: bool) -> None:
+        self._api, self._cluster, self._namespaces = api, cluster, namespaces
+        stores = {"jobs": cluster.jobs, "snapshots": cluster.snapshots, "drills": cluster.drills}
+        self._stores: dict[str, Store] = {
+            name: each for name, each in stores.items() if drills or name != "drills"
+        }
+
+    async def choose(self) -> None:
+        """Look which namespaces are chosen by their labels. Raises ApiProblem."""
+        if self._namespaces.are_chosen:
+            self._namespaces.replace_all(await self._api.list_all("Namespace", None))
+
+    async def replace_all(self, watched: Sequence[str]) -> None:
+        """What these namespaces have, or all that are chosen, and nothing else. Raises ApiProblem."""
+        await self.choose()
+        for namespace in watched or (None,):
+            for name, store in self._stores.items():
+                store.replace_all(self._chosen(await self._api.list_all(_KINDS[name], namespace)), namespace)
+            self._cluster.replace_pods(self._chosen(await self._pods(namespace)), namespace)
+        self._namespaces.listed(None)
+
+    async def add(self, namespace: str) -> list[tuple[str, Key]]:
+        """What a namespace has that has just been chosen: what is known of it then, by kind. Raises ApiProblem."""
+        things = {name: await self._api.list_all(_KINDS[name], namespace) for name in self._stores}
+        pods = self._chosen(await self._pods(namespace))  # it may have been let go meanwhile
+        # At once, pods first (!): a job that is looked at without them would seem to have lost them.
+        for pod in pods:
+            self._cluster.put_pod(pod)
+        for name, listed in things.items():
+            for each in self._chosen(listed):
+                self._stores[name].put(each)
+        self._namespaces.listed(namespace)
+        # also what events have brought since the list
+        return [(name, key) for name, store in self._stores.items() for key in store.keys_of(namespace)]
+
+    async def _pods(self, namespace: str | None) -> list[Object]:
+        return await self._api.list_all("Pod", namespace, {JOB: None})  # type: ignore[dict-item]  # None: the label is there
+
+    def _chosen(self, things: list[Object]) -> list[Object]:
+        return [each for each in things if self._namespaces.has(key_of(each)[0])]

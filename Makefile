@@ -14,7 +14,7 @@ ATTACK_ARGS ?=
 WHEEL_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup servers test lint format sanitize miri wheels test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image e2e docs reference requirements clean
+.PHONY: help setup servers test lint format sanitize miri wheels test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image bundle e2e docs reference requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -34,6 +34,7 @@ help:
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/authors/benchmarks.md; BENCH_ARGS=fig12 for one figure"
 	@echo "make wheels        packages with the kernel inside, into dist/ (needs Rust); WHEEL_ARGS=\"--targets x86_64\""
 	@echo "make image         the container image, with docker or buildah"
+	@echo "make bundle        the operator for OLM, from the chart: bundle/"
 	@echo "make e2e           a Kubernetes cluster (kind, or KUBECONFIG), the chart, a job, faults (needs kubectl, helm)"
 	@echo "make docs          the documentation as a site, in site/: links checked, search without the network"
 	@echo "make reference     write what is made from the code: the CRDs, the chart's dashboards, and the pages of fields, commands and the API"
@@ -123,6 +124,10 @@ IMAGE_ARGS ?=
 image:
 	-$(PYTHON) scripts/page.py
 	$(PYTHON) scripts/image.py --tag $(IMAGE) $(if $(BASE),--base $(BASE)) $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(IMAGE_ARGS)
+
+# The operator for OLM; IMAGE is where the cluster pulls it. Needs helm, or Go.
+bundle: setup
+	$(BIN)/python scripts/olm.py --image $(IMAGE)
 
 e2e: setup
 	e2e/run $(E2E_ARGS)

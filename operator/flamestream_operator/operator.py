@@ -66,8 +66,8 @@ class Operator:
         self, env: Environment, api: LightkubeApi, make_hosting: MakeHosting, history: History
     ) -> None:
         self._env, self._api, self._make_hosting, self._history = env, api, make_hosting, history
-        self._cluster = Cluster(self._keeps_pods)
         self._namespaces = Namespaces(env.selector)
+        self._cluster = Cluster(self._keeps_pods, self._namespaces.has)
         self._lists = Lists(api, self._cluster, self._namespaces, drills=env.drills)
         self._leadership = Leadership(
             api, env.namespace, env.lease, env.pod, env.lease_seconds, end_process, env.shards
@@ -257,7 +257,8 @@ class Operator:
     def _keeps_pods(self, job: Key) -> bool:
         """Those of a job that goes on with another's work as well: it becomes that one's shard's."""
         takes_over = part(self._cluster.jobs.get(job), "spec", "takeOver") is not None
-        return self._leads and (takes_over or self._is_mine(self._identity(job)))
+        its = self._leads and self._namespaces.has(job[0])
+        return its and (takes_over or self._is_mine(self._identity(job)))
 
     def _elsewhere(self, job: str) -> str:
         """The address of the leader that the job of this identity has; "": this one is it, or none is known."""

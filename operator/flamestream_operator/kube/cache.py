@@ -49,9 +49,10 @@ _STATUS: Final = (
 
 
 class Store:
-    """Objects of one kind."""
+    """Objects of one kind, in the namespaces that are `chosen`."""
 
-    def __init__(self) -> None:
+    def __init__(self, chosen: Callable[[str], bool] = lambda _: True) -> None:
+        self._chosen = chosen
         self._things: dict[Key, Object] = {}
         self._gone: dict[str, int] = {}
         """Version at which a life (uid) ended; bounded."""
@@ -61,6 +62,10 @@ class Store:
         key, meta = key_of(thing), thing["metadata"]
         known = self._things.get(key)
         if meta.get("uid") in self._gone:  # a late event of a life that is over (!)
+            return False
+        if not self._chosen(
+            key[0]
+        ):  # also what was on its way to be written when its namespace was let go (!)
             return False
         if (
             known is not None
@@ -120,11 +125,18 @@ class Store:
 
 
 class Cluster:
-    """All that is watched; of pods those of the jobs that `keeps` says."""
+    """All that is watched in the namespaces that are `chosen`; of pods those of the jobs that `keeps` says."""
 
-    def __init__(self, keeps: Callable[[Key], bool] = lambda _: True) -> None:
+    def __init__(
+        self, keeps: Callable[[Key], bool] = lambda _: True, chosen: Callable[[str], bool] = lambda _: True
+    ) -> None:
         self._keeps = keeps
-        self.jobs, self.snapshots, self.drills, self.nodes = Store(), Store(), Store(), Store()
+        self.jobs, self.snapshots, self.drills, self.nodes = (
+            Store(chosen),
+            Store(chosen),
+            Store(chosen),
+            Store(),
+        )
         self._pods: dict[Key, Store] = {}
         """Pods, by job."""
 

@@ -6,7 +6,7 @@ Does not: decide when (operator.py).
 from collections.abc import Sequence
 
 from flamestream_operator.kube.api import Api
-from flamestream_operator.kube.cache import Cluster, Key, Store, key_of
+from flamestream_operator.kube.cache import Cluster, Key, Store
 from flamestream_operator.kube.namespaces import Namespaces
 from flamestream_operator.objects.meta import JOB, Object
 
@@ -33,26 +33,23 @@ class Lists:
         await self.choose()
         for namespace in watched or (None,):
             for name, store in self._stores.items():
-                store.replace_all(self._chosen(await self._api.list_all(_KINDS[name], namespace)), namespace)
-            self._cluster.replace_pods(self._chosen(await self._pods(namespace)), namespace)
+                store.replace_all(await self._api.list_all(_KINDS[name], namespace), namespace)
+            self._cluster.replace_pods(await self._pods(namespace), namespace)
         self._namespaces.listed(None)
 
     async def add(self, namespace: str) -> list[tuple[str, Key]]:
         """What a namespace has that has just been chosen: what is known of it then, by kind. Raises ApiProblem."""
         things = {name: await self._api.list_all(_KINDS[name], namespace) for name in self._stores}
-        pods = self._chosen(await self._pods(namespace))  # it may have been let go meanwhile
-        # At once, pods first (!): a job that is looked at without them would seem to have lost them.
+        pods = await self._pods(namespace)
+        # No await from here on (!): a job that is looked at without its pods would seem to have lost them.
+        for name, listed in things.items():
+            for each in listed:
+                self._stores[name].put(each)
         for pod in pods:
             self._cluster.put_pod(pod)
-        for name, listed in things.items():
-            for each in self._chosen(listed):
-                self._stores[name].put(each)
         self._namespaces.listed(namespace)
         # also what events have brought since the list
         return [(name, key) for name, store in self._stores.items() for key in store.keys_of(namespace)]
 
     async def _pods(self, namespace: str | None) -> list[Object]:
         return await self._api.list_all("Pod", namespace, {JOB: None})  # type: ignore[dict-item]  # None: the label is there
-
-    def _chosen(self, things: list[Object]) -> list[Object]:
-        return [each for each in things if self._namespaces.has(key_of(each)[0])]

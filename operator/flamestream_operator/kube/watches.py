@@ -24,7 +24,7 @@ APPLICATION_SOURCE = f"{GROUP}/application-source"
 
 class Watches:
     """Registers the handlers. `changed` has a queue for each kind; `chosen` is told of a namespace that is chosen from
-    now on, or not any more. Of objects in others nothing is kept."""
+    now on, or not any more."""
 
     def __init__(
         self, cluster: Cluster, changed: dict[str, Callable[[Key], None]],
@@ -66,8 +66,6 @@ class Watches:
 
     def _put(self, store: Store, event: kopf.RawEvent, kind: str) -> None:
         thing = _plain(event)
-        if not self._namespaces.has(key_of(thing)[0]):
-            return
         gone = event["type"] == "DELETED"
         if gone:
             store.drop(thing)
@@ -91,8 +89,6 @@ class Watches:
 
     async def _pod(self, event: kopf.RawEvent, **_: object) -> None:
         pod = _plain(event)
-        if not self._namespaces.has(key_of(pod)[0]):
-            return
         job = self._cluster.drop_pod(pod) if event["type"] == "DELETED" else self._cluster.put_pod(pod)
         if job is not None:
             self._changed["jobs"](job)

@@ -45,7 +45,7 @@ def _kinds() -> tuple[Any, Any]:
     definitions = create_global_resource(
         "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions"
     )
-    return definitions, create_global_resource("", "v1", "Namespace", "namespaces")
+    return definitions, kinds()["Namespace"]
 
 
 @contextmanager

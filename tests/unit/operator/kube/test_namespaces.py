@@ -99,7 +99,8 @@ class Listed:
 
 
 def known_of(api: Listed) -> tuple[Cluster, Namespaces, Lists]:
-    cluster, namespaces = Cluster(), Namespaces(TEAM)
+    namespaces = Namespaces(TEAM)
+    cluster = Cluster(lambda job: namespaces.has(job[0]), namespaces.has)
     made: Any = api
     return cluster, namespaces, Lists(made, cluster, namespaces, drills=True)
 
@@ -124,12 +125,14 @@ def test_what_a_namespace_has_is_known_when_it_is_chosen_and_again_after_it_was_
         Pod=[thing("p", "one", **{JOB: "j"})],
     )
     cluster, namespaces, lists = known_of(api)
-    for version in (1, 2):
+    for version in (1, 3):
         namespaces.replace_all([namespace("one", version, team="a")])
         found = asyncio.run(lists.add("one"))
         assert found == [("jobs", ("one", "j")), ("drills", ("one", "d"))]
         assert cluster.pods_of(("one", "j")), "a job without its pods would seem to have lost them"
+        namespaces.replace_all([namespace("one", version + 1)])
         assert cluster.release("one") == [("one", "j")]
+        assert not cluster.jobs.put(thing("j", "one")), "what was on its way to be written when it was let go"
         assert not len(cluster.jobs) and not len(cluster.drills) and not cluster.pods_of(("one", "j"))
 
 

@@ -7,17 +7,16 @@ import json
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from hashlib import blake2b
 
 import pytest
 import yaml
 from prometheus_client import start_http_server
 
 from e2e.conftest import flowing, fresh
-from e2e.support import faults
 from e2e.support.external_metrics import SCALING, metrics_api, thing
 from e2e.support.installation import Installation, install
 from e2e.support.kube import Kube, Object, kubectl, until
+from e2e.support.shards import in_each_shard, is_coordinated, led_by_two
 from e2e.support.stream import Stream
 from e2e.test_faults import broken
 from e2e.test_planned import generation_of, rolled
@@ -142,23 +141,6 @@ def example() -> Object:
 # --- leaders ------------------------------------------------------------------------------------------------
 
 
-def shard_of(identity: str) -> int:
-    """Of two."""
-    first, second = (blake2b(f"{shard}/{identity}".encode(), digest_size=8).digest() for shard in (0, 1))
-    return int(second > first)
-
-
-def in_each_shard(kube: Kube, installation: Installation) -> list[Stream]:
-    """A small job for each shard of two, with an outside of its own."""
-    made: list[Stream] = []
-    for shard in (0, 1):
-        name = next(name for name in iter(fresh, "") if shard_of(f"{kube.namespace}.{name}") == shard)
-        made.append(
-            Stream(kube, installation, name=name, words=60, replicas=1, standby=0, outside=f"outside-{shard}")
-        )
-    return made
-
-
 @pytest.fixture(scope="module")
 def divided(installation: Installation, kube: Kube) -> Iterator[list[Stream]]:
     """A small job in each shard of two, all led by one leader yet."""
@@ -191,20 +173,6 @@ def watched(
     assert [each.status()["attempt"] for each in divided] == attempts, "no job has recovered"
     for each in divided:
         is_coordinated(each)
-
-
-def is_coordinated(stream: Stream) -> None:
-    """Whoever leads it decides on a recovery."""
-    before = int(stream.status()["attempt"])
-    faults.kill_worker(stream)
-    recovered = lambda: int(stream.status()["attempt"]) > before  # noqa: E731
-    until(f"{stream.name} has recovered", recovered, 120)
-    stream.wait_flowing(120)
-
-
-def led_by_two(installation: Installation) -> bool:
-    leaders = {installation.leader(shard) for shard in (0, 1)}
-    return len(leaders) == 2 and "" not in leaders
 
 
 def test_jobs_are_divided_among_two_leaders_while_they_run(

@@ -97,7 +97,7 @@ def test_the_operator_frameworks_own_validators_find_nothing() -> None:
     [
         ("version: 0.1.0\n", "version: newest\n"),
         ("kind: FlameStreamJob\n      version", "kind: FlameStreamJobs\n      version"),
-        ("strategy: deployment", "strategy: helm"),
+        ('"kind": "FlameStreamDrill"', '"kind": "Drill"'),
     ],
 )
 def test_those_validators_find_what_is_wrong(tmp_path: Path, right: str, wrong: str) -> None:

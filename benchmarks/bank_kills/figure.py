@@ -2,6 +2,7 @@
 everything are killed, and nobody ever sees another sum.
 
     python benchmarks bank_kills                    # ten minutes
+    python benchmarks bank_kills --out benchmarks/results/bank_kills.jsonl
     python benchmarks bank_kills --minutes 2        # a short look
 
 Who looks: a client asks for all accounts every 10 ms, strictly; another selects the sum of a table of PostgreSQL in
@@ -96,14 +97,14 @@ def clean(row: dict[str, Any]) -> bool:
 def sentence(row: dict[str, Any]) -> str:
     """The figure."""
     kills = ", ".join(f"{who} {times}" for who, times in sorted(row["kills"].items()))
+    problems = "".join(f". {problem}" for problem in row["problems"])
     return (
         f"{row['seconds'] / 60:g} minutes, {row['transfers']:,} transfers, kills: {kills}. "
         f"{row['sums']:,} strict sums, "
         f"{row['other_sums']} another "
         f"(p50 {row['p50_ms']} ms, p99 {row['p99_ms']} ms, longest {row['longest_ms']} ms). "
         f"The mirror: {row['commits']:,} commits, {row['other_commits']} with another sum; {row['selects']:,} selects, "
-        f"{row['other_selects']} another; at the end {'as' if row['mirror_same'] else 'NOT as'} the job says. "
-        f"{'; '.join(row['problems'])}"
+        f"{row['other_selects']} another; at the end {'as' if row['mirror_same'] else 'NOT as'} the job says{problems}"
     )
 
 

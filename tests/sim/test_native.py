@@ -11,8 +11,9 @@ from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.graphs import SimJob
-from flamestream.simulation.jobs.bank import bank_job, subgraph_job
+from flamestream.simulation.jobs.bank import bank_job, indexed_job, subgraph_job
 from flamestream.simulation.jobs.ready import ready_job
+from flamestream.simulation.jobs.ticks import ticking
 from flamestream.simulation.settings import GUARANTEES, Adjust, Plan, promising
 from flamestream.testing import simulate
 from support.seeds import chunks
@@ -56,6 +57,12 @@ def test_so_it_has_with_transactions(guarantee: str, first: int) -> None:
 def test_so_it_has_with_transactional_subgraphs(first: int) -> None:
     for seed in range(first, first + 20):
         same(seed, job=subgraph_job(Random(seed)))
+
+
+@pytest.mark.parametrize("first", chunks(0, 200, 20, at_push=40))
+def test_so_it_has_with_an_index_that_comes_and_goes(first: int) -> None:
+    for seed in range(first, first + 20):
+        same(seed, ticking(), indexed_job(Random(seed)))
 
 
 def test_so_it_has_with_transactions_whose_functions_run_twice() -> None:

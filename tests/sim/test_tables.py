@@ -5,8 +5,10 @@ from random import Random
 import pytest
 
 from flamestream.model.tables.ledger import Table
+from flamestream.simulation.changes.hand_overs import handing_over
 from flamestream.simulation.graphs import key_of
-from flamestream.simulation.jobs.bank import bank_job, subgraph_job
+from flamestream.simulation.jobs.bank import bank_job, indexed_job, subgraph_job
+from flamestream.simulation.jobs.ticks import ticking
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
 from support.seeds import chunks
@@ -28,6 +30,27 @@ def test_so_they_are_with_an_index_that_they_keep() -> None:
         tens.changes().map(lambda write: (str(write.key), repr(write.after))).sink("tens", key=key_of)
         delivered += simulate(seed, job=job).delivered
     assert delivered > 500
+
+
+@pytest.mark.parametrize("first", chunks(0, 400, 50, at_push=50))
+def test_an_index_that_comes_while_they_run_has_all_rows(first: int) -> None:
+    made = sum(
+        simulate(seed, job=indexed_job(Random(seed)), adjust=ticking()).coverage["tick.made"]
+        for seed in range(first, first + 50)
+    )
+    assert made > 25
+
+
+@pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "at-most-once", "strong-productions", "none"])
+def test_so_it_has_under_every_guarantee(guarantee: str) -> None:
+    jobs = ((seed, indexed_job(Random(seed))) for seed in range(20))
+    results = [simulate(seed, job=job, adjust=promising(guarantee, ticking())) for seed, job in jobs]
+    assert sum(result.coverage["tick.made"] for result in results) > 5
+
+
+def test_another_job_that_goes_on_has_its_index_of_all_rows() -> None:
+    results = [simulate(seed, job=indexed_job(Random(seed)), adjust=handing_over()) for seed in range(40)]
+    assert sum(result.coverage["job.handed over"] for result in results) > 10
 
 
 @pytest.mark.parametrize("first", chunks(0, 200, 25, at_push=75))

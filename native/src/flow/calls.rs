@@ -296,6 +296,12 @@ impl Flow {
         self.loaded(operation, chains)
     }
 
+    /// Of the states of these keys a snapshot has nothing.
+    fn unstored(&mut self, operation: usize, keys: Vec<Vec<u8>>) -> PyResult<()> {
+        with_table!(self.state_mut(operation)?, table => keys.iter().for_each(|key| table.unstored(key)));
+        Ok(())
+    }
+
     /// What the state of a key was taken from, as long as nothing has touched it; None if it is not so.
     fn stored<'py>(
         &mut self,

@@ -14,6 +14,8 @@ pub struct Bucket<C> {
     pub chain: usize,
     /// It was restored from rows of an older version.
     pub older: bool,
+    /// No commit has a row of it yet: the next one does, whether it changes or not.
+    pub unstored: bool,
     pub content: C,
 }
 

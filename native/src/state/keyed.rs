@@ -64,6 +64,7 @@ impl<C: Content> Table<C> {
             full: 0,
             chain: 0,
             older: false,
+            unstored: false,
             content: C::default(),
         });
         if let Some(ordered) = &mut self.ordered {
@@ -101,11 +102,21 @@ impl<C: Content> Table<C> {
         self.buckets[at as usize].as_mut().expect("the bucket exists")
     }
 
-    /// How many items a bucket has below each of two cuts; None if there are none between them, or no bucket.
+    /// How many items a bucket has below each of two cuts; None if none is between them and a commit has a row of it,
+    /// or if there is no bucket.
     pub fn between(&self, at: u32, committed: &Floor, cut: &Floor) -> Option<(usize, usize)> {
-        let content = &self.buckets[at as usize].as_ref()?.content;
-        let (before, newest) = (content.below(committed), content.below(cut));
-        (before != newest).then_some((before, newest))
+        let bucket = self.buckets[at as usize].as_ref()?;
+        let (before, newest) = (bucket.content.below(committed), bucket.content.below(cut));
+        (before != newest || bucket.unstored).then_some((before, newest))
+    }
+
+    /// A bucket that was restored from no row of a snapshot.
+    pub fn unstored(&mut self, key: &[u8]) {
+        if let Some(at) = self.find(key) {
+            let bucket = self.at(at);
+            (bucket.unstored, bucket.dirty) = (true, true);
+            self.dirty.push(at);
+        }
     }
 
     /// The bucket of `key`, marked as changed.
@@ -137,6 +148,7 @@ impl<C: Content> Table<C> {
         let Some(at) = self.visiting.pop() else { return false };
         let bucket = self.at(at);
         bucket.content.trim(cuts);
+        bucket.unstored = false;
         bucket.dirty = bucket.content.reaches(limit);
         if bucket.dirty {
             self.dirty.push(at);
@@ -150,9 +162,11 @@ impl<C: Content> Table<C> {
     pub fn go_back(&mut self, limit: &Floor) {
         for at in std::mem::take(&mut self.dirty) {
             let bucket = self.at(at);
-            bucket.dirty = false;
+            bucket.dirty = bucket.unstored; // (!) what was made of a snapshot is not in it
             if !bucket.content.roll_back(limit) {
                 self.remove(at);
+            } else if bucket.dirty {
+                self.dirty.push(at);
             }
         }
     }
@@ -385,6 +399,21 @@ mod tests {
         table.go_back(&3u64.to_be_bytes());
         assert_eq!(held(&table), BTreeMap::from([(b"a".to_vec(), 1)]));
         assert!(table.dirty.is_empty());
+    }
+
+    #[test]
+    fn what_no_commit_has_is_in_the_next_whatever_is_between() {
+        let mut table = Table::<Times>::new();
+        table.made(b"a", 0).content.0.push(1u64.to_be_bytes());
+        table.unstored(b"a");
+        let between = |table: &Table<Times>| table.between(0, &2u64.to_be_bytes(), &5u64.to_be_bytes());
+        assert_eq!((table.dirty.len(), between(&table)), (1, Some((1, 1))));
+        put(&mut table, b"a", 3);
+        table.go_back(&2u64.to_be_bytes());
+        assert_eq!((table.dirty.len(), between(&table)), (1, Some((1, 1))), "and behind a recovery");
+        table.begin_trimming();
+        assert!(table.trim_next(&[Floor::default()], &5u64.to_be_bytes()));
+        assert_eq!((table.dirty.len(), between(&table)), (0, None), "once");
     }
 
     #[test]

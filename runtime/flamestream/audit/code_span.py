@@ -31,6 +31,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta
 from flamestream.model.payloads import encoding as payloads
+from flamestream.model.tables.ledger import completed
 from flamestream.model.time import Time
 from flamestream.node.hang import within
 from flamestream.reference import Run, State
@@ -128,9 +129,10 @@ def stored(graph: Graph, state: State) -> tuple[StateRow, ...]:
 def state_of(graph: Graph, rows: Sequence[StateRow]) -> State:
     """The state that a graph finds: of operations that it has not, nothing."""
     vertices = {number: vertex for vertex, number in Numbers(graph).of_states.items()}
-    return {
+    found = {
         (vertices[row.number], row.key): payload.decode(row.value) for row in rows if row.number in vertices
     }
+    return completed(graph, found)
 
 
 def loaded(request: SpanRequest) -> Graph:

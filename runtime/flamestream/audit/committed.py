@@ -32,7 +32,7 @@ from flamestream.model.errors import Corrupt, Retryable, UserError
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import split_items
-from flamestream.model.tables.ledger import folded
+from flamestream.model.tables.ledger import completed, folded
 from flamestream.model.time import START, FrontId, Time
 from flamestream.node.queries.committed import NOTHING, states_in
 from flamestream.node.run_folder import RunFolder
@@ -63,7 +63,7 @@ class Savepoint:
 
     def state(self, graph: Graph) -> dict[tuple[int, bytes], Any]:
         """The state of each key at the cut, for the reference interpreter."""
-        return folded(graph, states_in(graph, self.index, store_from(self.store)), NOTHING)
+        return completed(graph, folded(graph, states_in(graph, self.index, store_from(self.store)), NOTHING))
 
 
 @dataclass(frozen=True, slots=True)

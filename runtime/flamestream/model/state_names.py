@@ -88,8 +88,6 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
     tables: tuple[tuple[str, int], ...] = ()
     """In an index: (table, epoch), of tables that came later than the state: rows of theirs of older epochs are of a
     table of this name that is no more."""
-    indexes: tuple[tuple[str, str], ...] = ()
-    """In a graph: (index, table), of indexes that have to have all rows of their tables."""
     like: str = ""
     """Tells it from others that are called alike (`_likenesses`); "" where there are none."""
 
@@ -200,7 +198,6 @@ def operations_of(vertices: Sequence[Vertex]) -> tuple[Operation, ...]:
             was=v.was,
             version=v.version,
             migrates=tuple(sorted(v.migrate)),
-            indexes=tuple(sorted(getattr(v.combine, "indexes", {}).items())),
         )
         for v in kept
     )

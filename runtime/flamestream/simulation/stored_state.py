@@ -10,10 +10,12 @@ from typing import Any
 
 from flamestream.core.protocol.chain import DELETED, Row
 from flamestream.core.protocol.snapshot import SnapshotIndex
+from flamestream.core.protocol.stored_rows import NEVER
 from flamestream.model import payload as codec
 from flamestream.model.errors import FlameStreamError
 from flamestream.model.graph import Graph
 from flamestream.model.payloads import state as states
+from flamestream.model.state_names import tables_in
 from flamestream.model.tables.ledger import ALL, Deciding
 from flamestream.model.vertex import Kind
 from flamestream.reference import State
@@ -35,6 +37,12 @@ class StoredState:
     def check(self, index: SnapshotIndex, oracle: Oracle) -> None:
         """Fails the run unless the rows of its segments are the oracle's state at its cut."""
         numbers = {each.place: each.number for each in oracle.graph.operations}
+        tables = {numbers[v.id]: v.id for v in oracle.graph.vertices if isinstance(v.combine, Deciding)}
+        since = _since(oracle.graph, index)
+
+        def counts(number: int | None, key: bytes, epoch: int) -> bool:
+            return number not in tables or key == ALL or epoch >= since.get(codec.decode(key)[0], NEVER)
+
         chains: dict[tuple[int, bytes], list[Row]] = {}
         for ref in index.segments:
             data = self._store.objects.get(ref.name)
@@ -45,9 +53,13 @@ class StoredState:
             if ref.name in self._store.damaged:  # the fault's doing, not the engine's
                 return
             for row in self.rows(ref.name, data):
-                chains.setdefault((row.operation, row.key), []).append(row)
-        state = dict(buckets_of(oracle.graph, oracle.state_at(index.cut)))
-        tables = {numbers[v.id]: v.id for v in oracle.graph.vertices if isinstance(v.combine, Deciding)}
+                if counts(row.operation, row.key, row.epoch):
+                    chains.setdefault((row.operation, row.key), []).append(row)
+        state = {
+            (vertex, key): value
+            for (vertex, key), value in buckets_of(oracle.graph, oracle.state_at(index.cut))
+            if counts(numbers[vertex], key, index.epoch)
+        }
         self._check_deleted(tables, chains, state, index)
         for bucket, wanted in state.items():
             stored = self._restored(bucket, chains.get((numbers[bucket[0]], bucket[1]), []), index, oracle)
@@ -113,6 +125,19 @@ def buckets_of(graph: Graph, state: State) -> Iterator[tuple[tuple[int, bytes], 
             yield (operation, key), value
         elif vertex.window > 1:
             yield (operation, key), value[-(vertex.window - 1) :]
+
+
+def _since(graph: Graph, index: SnapshotIndex) -> dict[str, int]:
+    """The tables that the graph and the snapshot have, each with the epoch from which on its rows count: an index
+    that comes with the tick at the cut is in the next snapshot, and of one that went and is back old rows are there
+    still."""
+    ours = {table for each in graph.operations for table in tables_in(each.form)}
+    if index.inventory is None:
+        return dict.fromkeys(ours, 0)
+    stored = [each for each in index.inventory.operations if tables_in(each.form)]
+    return {
+        table: dict(each.tables).get(table, 0) for each in stored for table in tables_in(each.form) & ours
+    }
 
 
 def _restored(oracle: Oracle, operation: int, rows: list[Row]) -> Any:

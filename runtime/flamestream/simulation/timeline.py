@@ -9,6 +9,7 @@ from typing import Any
 
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta
+from flamestream.model.tables.ledger import completed
 from flamestream.model.time import FrontId, Time
 from flamestream.model.vertex import Kind, Vertex
 from flamestream.reference import State, Walk
@@ -89,7 +90,7 @@ class Walked:
                 for (vertex, key), value in self._walk.state.items()
                 if (place := moved.get(vertex)) is not None
             }
-            self._walk = Walk(self.graph, state, fronts=self._line.fronts)
+            self._walk = Walk(self.graph, completed(self.graph, state), fronts=self._line.fronts)
             self._made += 1
 
 

@@ -1,16 +1,19 @@
 """Broken variants of transactions: what repairs those that were decided in another order, and what a recovery has to
 forget."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from random import Random
 from typing import Any
 
 from flamestream.core.dataflow.accumulators import Accumulation, Accumulators
 from flamestream.core.dataflow.dataflow import Dataflow
+from flamestream.core.dataflow.keyed_state import KeyedState
 from flamestream.core.dataflow.transactions import Transaction, Transactions, unfolded
 from flamestream.core.protocol.chain import DELETED, Chain, Row
+from flamestream.model.ids import Slot
 from flamestream.model.meta import Meta
 from flamestream.model.tables.transaction import State
+from flamestream.model.time import Time
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.graphs import (
     DEAD_LETTERS,
@@ -21,7 +24,8 @@ from flamestream.simulation.graphs import (
     key_of,
     source_streams,
 )
-from flamestream.simulation.jobs.bank import bank_job
+from flamestream.simulation.jobs.bank import bank_job, indexed_job
+from flamestream.simulation.jobs.ticks import ticking
 from sim.variants.states import LOST_WORKERS
 from sim.variants.variant import BrokenVariant, directed, patch
 
@@ -71,6 +75,31 @@ def _with_what_was_deleted(self: Transactions, chains: Iterable[Chain]) -> None:
     Accumulators.load(self, unfolded(chains, self._reading)[1])
 
 
+def _made_of_nothing(self: Transactions, fresh: Collection[str], slots: Collection[Slot]) -> None:
+    """Its rows are those that are set from then on."""
+
+
+def _made_as_loaded(self: Transactions, fresh: Collection[str], slots: Collection[Slot]) -> None:
+    """As if the snapshot had what was made of it."""
+    _complete(self, fresh, slots)
+    for bucket in self._dirty:
+        bucket.dirty = bucket.unstored = False
+    self._dirty = []
+
+
+def _made_as_changed(self: Transactions, fresh: Collection[str], slots: Collection[Slot]) -> None:
+    """Stored if it changes before the first epoch, and as a change of what is there."""
+    _complete(self, fresh, slots)
+    for bucket in self._dirty:
+        bucket.unstored = False
+
+
+def _back_to_what_is_stored(self: KeyedState[Any], cut: Time) -> None:
+    """What was made of the snapshot is below the cut, and not noted as unstored any more."""
+    _go_back(self, cut)
+    self._dirty = []
+
+
 def _of_one_row(rng: Random) -> SimJob:
     """Each transaction changes what all above it have read."""
     graph, stream, sources = source_streams(rng, "bank")
@@ -85,7 +114,8 @@ def _of_one_row(rng: Random) -> SimJob:
 
 
 _above, _written, _look_again = Transactions._above, Transactions._written, Dataflow._look_again
-_row = Transactions.row
+_go_back = KeyedState.go_back
+_row, _complete = Transactions.row, Transactions.complete
 
 VARIANTS = [
     BrokenVariant("late transactions that repair nothing", patch(Transactions, _above=_nobody), job=bank_job),
@@ -113,6 +143,27 @@ VARIANTS = [
     ),
     BrokenVariant(
         "deletions that no snapshot has", patch(Transactions, row=_without_deletions), job=bank_job
+    ),
+    BrokenVariant(
+        "an index of nothing that was there",
+        patch(Transactions, complete=_made_of_nothing),
+        ticking(),
+        indexed_job,
+    ),
+    BrokenVariant(
+        "an index that no epoch stores", patch(Transactions, complete=_made_as_loaded), ticking(), indexed_job
+    ),
+    BrokenVariant(
+        "an index that is stored where it changes",
+        patch(Transactions, complete=_made_as_changed),
+        ticking(),
+        indexed_job,
+    ),
+    BrokenVariant(
+        "an index that a recovery before its first epoch forgets",
+        patch(KeyedState, go_back=_back_to_what_is_stored),
+        ticking(LOST_WORKERS),
+        indexed_job,
     ),
     BrokenVariant(
         "a standby that keeps what was deleted",

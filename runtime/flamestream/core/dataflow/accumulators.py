@@ -89,11 +89,8 @@ class Accumulators(KeyedState[Accumulation]):
         return not bucket.entries
 
     def row(self, bucket: Accumulation, number: int, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
-        before, newest = (
-            bisect_left(bucket.entries, committed, key=META) - 1,
-            bisect_left(bucket.entries, cut, key=META) - 1,
-        )
-        if newest == before:
+        before, newest = self._between(bucket, committed, cut)
+        if newest == before and not bucket.unstored:
             return None
         accumulator = self._accumulator(bucket, newest)
         # Where nothing of it is committed `full` may be of an aborted epoch, whose row does not count.
@@ -107,6 +104,11 @@ class Accumulators(KeyedState[Accumulation]):
         # chain.
         bucket.full, bucket.chain = (len(state), 0) if whole else (full, bucket.chain + len(state))
         return Row(number, bucket.slot, bucket.key, epoch, whole, state)
+
+    def _between(self, bucket: Accumulation, committed: Meta, cut: Meta) -> tuple[int, int]:
+        """The places of the newest entries below two cuts; -1: there is none."""
+        before, newest = (bisect_left(bucket.entries, each, key=META) - 1 for each in (committed, cut))
+        return before, newest
 
     def restore(self, bucket: Accumulation, states: Sequence[bytes]) -> None:
         # Below every item; behind which one it stood is not stored, and nobody asks.

@@ -250,8 +250,9 @@ class Dataflow(Operations):
         return self._metered(handle, votes=True)
 
     def _transacting(self, vertex: Vertex) -> Handle:
+        assert isinstance(vertex.combine, Deciding)
         decide = user_code.decided(vertex, self._debug)
-        state = Transactions(vertex.id, self._cuts, decide, Reading.of(vertex))
+        state = Transactions(vertex.id, self._cuts, decide, Reading.of(vertex), vertex.combine.indexes)
         forward, fail = self.forward(vertex), self.failed(vertex)
         self.states[vertex.id] = state
 

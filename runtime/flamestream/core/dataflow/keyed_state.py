@@ -8,7 +8,7 @@ trimming cost O(change) (invariant 8). Does not: know what a bucket holds (group
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Final, Generic, TypeVar
 
@@ -30,7 +30,7 @@ order of rows (invariant 10)."""
 class Bucket:
     """The state of a key."""
 
-    __slots__ = ("chain", "dirty", "full", "key", "older", "slot")
+    __slots__ = ("chain", "dirty", "full", "key", "older", "slot", "unstored")
 
     def __init__(self, key: bytes, slot: Slot) -> None:
         self.key = key
@@ -42,6 +42,8 @@ class Bucket:
         self.chain = 0
         self.older = False
         """It was restored from rows of an older version (stored.py)."""
+        self.unstored = False
+        """No commit has a row of it yet: the next one does, whether it changes or not."""
 
 
 B = TypeVar("B", bound=Bucket)
@@ -126,6 +128,7 @@ class KeyedState(ABC, Generic[B]):
     def _visit(self, bucket: B, limit: Meta) -> None:
         # the cuts of now: minimal time has moved on since the commit
         self.trim(bucket, self._cuts.all)
+        bucket.unstored = False
         bucket.dirty = self.reaches(bucket, limit)
         if bucket.dirty:
             self._dirty.append(bucket)
@@ -138,9 +141,11 @@ class KeyedState(ABC, Generic[B]):
         # who is not listed has nothing at or above the committed cut, and no recovery goes back behind that
         visited, self._dirty = self._dirty, []
         for bucket in visited:
-            bucket.dirty = False
+            bucket.dirty = bucket.unstored  # (!) what was made of a snapshot is not in it
             if not self.roll_back(bucket, limit):
                 self._forget(bucket.key)
+            elif bucket.dirty:
+                self._dirty.append(bucket)
 
     def keep(self, slots: Iterable[Slot]) -> None:
         """Forget every other slot."""
@@ -179,6 +184,10 @@ class KeyedState(ABC, Generic[B]):
             bucket.full, bucket.chain = len(chain.states[0]), sum(map(len, chain.states[1:]))
             bucket.older = not bucket.full
             self.restore(bucket, chain.states)
+
+    def complete(self, fresh: Collection[str], slots: Collection[Slot]) -> None:
+        """All states of these slots have been loaded: make what they have to have and the snapshot has not. `fresh`:
+        its tables that are new."""
 
 
 def _batches(buckets: list[B]) -> Iterator[list[B]]:

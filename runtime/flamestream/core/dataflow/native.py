@@ -5,7 +5,7 @@ Keeps: the same trace as the reference parts, for every seed (tests/sim/test_nat
 protocol; these classes translate between the core's types and the kernel's.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
 from types import ModuleType
@@ -21,7 +21,7 @@ from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Parts
 from flamestream.core.dataflow.stored import Reading, behind
-from flamestream.core.dataflow.transactions import unfolded
+from flamestream.core.dataflow.transactions import NO_INDEXES, index_chains, missing, unfolded
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
@@ -150,7 +150,7 @@ class NativeState:
         self.operation = vertex.id
         self._flow = flow
         self._cuts = cuts
-        self._vertex, self._reading = vertex, Reading.of(vertex)
+        self._vertex, self._reading, self._was_folded = vertex, Reading.of(vertex), False
 
     def rows(self, number: int, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         """Rows of what changed since the committed cut, a bucket a step (None: nothing after all)."""
@@ -181,13 +181,27 @@ class NativeState:
         if self._vertex.kind is Kind.GROUPING:  # it takes items at once, and no rows of an older version
             chains = map(self._reading.loaded, chains)
         elif isinstance(self._vertex.combine, Deciding):
-            deleted, chains = unfolded(chains, self._reading)
+            deleted, chains, was_folded = unfolded(chains, self._reading)
+            self._was_folded |= was_folded
             self._flow.drop(self.operation, deleted)
         stored = self._flow.stored
         self._flow.load(
             self.operation,
             [chain if chain.full else behind(chain, stored(self.operation, chain.key)) for chain in chains],
         )
+
+    def complete(self, fresh: Collection[str], slots: Collection[Slot]) -> None:
+        """Make the rows of indexes that are new. Raises UserError if a row has none that can be made."""
+        deciding = self._vertex.combine
+        indexes = deciding.indexes if isinstance(deciding, Deciding) else NO_INDEXES
+        if not (wanted := missing(indexes, fresh, was_folded=self._was_folded)):
+            return
+        rows = [(key, slot) for key, slot in self.keys() if slot in slots]
+        stored = partial(self._flow.stored, self.operation)
+        gone, made = index_chains(self.operation, rows, wanted, self._reading, stored)
+        self._flow.drop(self.operation, set(gone))
+        self._flow.load(self.operation, made)
+        self._flow.unstored(self.operation, [chain.key for chain in made])
 
     def order(self, count: int) -> bool:
         """Put about so many more keys in order, for pages. Whether some are left."""

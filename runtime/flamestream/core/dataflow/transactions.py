@@ -18,7 +18,7 @@ returns what must go out.
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any, Final
@@ -28,18 +28,24 @@ from flamestream.core.dataflow.accumulators import META, TRIM_ABOVE, VALUE, Accu
 from flamestream.core.dataflow.contention import Contended, Contention
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.dataflow.stored import PLAIN, Reading
+from flamestream.core.dataflow.stored import PLAIN, Reading, Stored
 from flamestream.core.protocol.chain import DELETED, Chain, Row, incomplete, is_deleted
+from flamestream.core.protocol.stored_rows import encoded_head
 from flamestream.model import payload as codec
 from flamestream.model.errors import unmatched
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta
+from flamestream.model.tables.index import index_rows
 from flamestream.model.tables.ledger import ALL
 from flamestream.model.time import END, Time
+from flamestream.model.vertex import Function
 
 Place = tuple[Meta, bytes]
 """The place of a transaction in the order: its meta and its encoding."""
 _PLACE, _ORDER = attrgetter("place"), attrgetter("meta")
+Indexes = Mapping[str, tuple[str, Function]]
+"""`Deciding.indexes`."""
+NO_INDEXES: Final[Indexes] = {}
 _NONE: Final = object()
 """Stands for the value of a row that nobody below has written, or the last one who did has deleted."""
 
@@ -65,10 +71,16 @@ class Transactions(Accumulators):
     """The rows of all tables on one worker, which decides all transactions. `decide`: user_code.decided."""
 
     def __init__(
-        self, operation: int, cuts: LiveCuts, decide: user_code.Decide, reading: Reading = PLAIN
+        self,
+        operation: int,
+        cuts: LiveCuts,
+        decide: user_code.Decide,
+        reading: Reading = PLAIN,
+        indexes: Indexes = NO_INDEXES,
     ) -> None:
         super().__init__(operation, cuts, reading)
         self._decide = decide
+        self._indexes, self._was_folded = indexes, False
         self._all: list[Transaction] = []
         self._touching: dict[bytes, list[Transaction]] = {}
         self._waiting: dict[Place, Transaction] = {}
@@ -218,8 +230,8 @@ class Transactions(Accumulators):
         return super().roll_back(bucket, cut) and not self._is_deleted(bucket, -1)
 
     def row(self, bucket: Accumulation, number: int, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
-        before, newest = (bisect_left(bucket.entries, each, key=META) - 1 for each in (committed, cut))
-        if newest == before:
+        before, newest = self._between(bucket, committed, cut)
+        if newest == before and not bucket.unstored:
             return None
         is_stored = before >= 0 and not self._is_deleted(bucket, before)
         if not is_stored:
@@ -247,15 +259,64 @@ class Transactions(Accumulators):
 
     def load(self, chains: Iterable[Chain]) -> None:
         """Take rows from a snapshot. Raises Corrupt if some are missing."""
-        deleted, rows = unfolded(chains, self._reading)
+        deleted, rows, was_folded = unfolded(chains, self._reading)
+        self._was_folded |= was_folded
         for key in deleted & self.buckets.keys():
             self._forget(key)
         super().load(rows)
 
+    def complete(self, fresh: Collection[str], slots: Collection[Slot]) -> None:
+        """Make the rows of indexes that are new. Raises UserError if a row has none that can be made."""
+        if not (wanted := missing(self._indexes, fresh, was_folded=self._was_folded)):
+            return
+        rows = [(key, bucket.slot) for key, bucket in self.buckets.items() if bucket.slot in slots]
+        gone, made = index_chains(self.operation, rows, wanted, self._reading, self._stored_state)
+        for key in gone:
+            self._forget(key)
+        super().load(made)
+        for chain in made:
+            self.bucket(chain.key, chain.slot).unstored = True
 
-def unfolded(chains: Iterable[Chain], reading: Reading) -> tuple[set[bytes], list[Chain]]:
+    def _stored_state(self, key: bytes) -> Stored:
+        found = self.stored(self.buckets[key])
+        assert found is not None, "nothing has touched a row that has just been loaded"
+        return found
+
+
+def missing(indexes: Indexes, fresh: Collection[str], *, was_folded: bool) -> Indexes:
+    """The indexes whose rows have to be made: those that are `fresh`. All, if some rows are of a batch, whose fold has
+    what the code of then had."""
+    return {index: its for index, its in indexes.items() if was_folded or index in fresh}
+
+
+def index_chains(
+    operation: int,
+    rows: Iterable[tuple[bytes, Slot]],
+    indexes: Indexes,
+    reading: Reading,
+    stored: Callable[[bytes], Stored],
+) -> tuple[list[bytes], list[Chain]]:
+    """The rows that indexes have so far, which count no more, and chains of those that they must have, of which
+    nothing is stored. Raises UserError for a row of a table that has none."""
+    heads = {index: encoded_head(index) for index in indexes}
+    tables = tuple({encoded_head(table) for table, _ in indexes.values()})
+    gone, found, slot = list[bytes](), list[bytes](), Slot(0)
+    for key, its in rows:
+        if key.startswith(tuple(heads.values())):
+            gone.append(key)
+        elif key.startswith(tables):
+            found.append(key)
+            slot = its  # the one of all of them
+    values = ((codec.decode(key), reading.accumulator(stored(key))) for key in found)
+    return gone, [
+        Chain(operation, slot, place, Epoch(0), True, reading.unstored(keys))
+        for place, keys in index_rows(values, indexes).items()
+    ]
+
+
+def unfolded(chains: Iterable[Chain], reading: Reading) -> tuple[set[bytes], list[Chain], bool]:
     """The keys of rows that are no more, and chains of the others alone: those that a fold has kept as one, a batch's,
-    come first, for the others were written since. Raises Corrupt if some are missing."""
+    come first, for the others were written since. And whether there are such. Raises Corrupt if some are missing."""
     found, since, folds = list[Chain](), list[Chain](), list[Chain]()
     deleted = set[bytes]()
     for chain in chains:
@@ -272,7 +333,7 @@ def unfolded(chains: Iterable[Chain], reading: Reading) -> tuple[set[bytes], lis
             # (!) Of the row itself nothing is stored: its next one is full.
             if (key := codec.encode(row)) not in deleted:
                 found.append(chain._replace(key=key, states=reading.unstored(value)))
-    return deleted, found + since
+    return deleted, found + since, bool(folds)
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -82,7 +82,6 @@ def next_inventory(
                 each,
                 place=None,
                 since=first,
-                indexes=(),
                 tables=_tables(each, stored.get(each.number), first),
             ),
             stored.get(each.number),
@@ -247,9 +246,6 @@ def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collec
                 yield _removed(old, fresh)
         elif tables := tables_in(old.form):
             yield from map(_removed_table, sorted(tables - tables_in(new.form) - {*drop}))
-            yield from (
-                _late_index(*each) for each in new.indexes if each[0] not in tables and each[1] in tables
-            )
         elif new.form != old.form:
             yield (
                 f"operation {new.name!r} had a state of the form {old.form}, and is {new.form} now: give "
@@ -285,13 +281,6 @@ def _removed_table(name: str) -> str:
     return (
         f"it has rows of table {name!r}, and this graph has no such table: if it is called otherwise now, say "
         f"was={name!r} there; if its rows are to be forgotten, say upgrade: {{drop: [{_quoted(name)}]}} in the spec"
-    )
-
-
-def _late_index(name: str, table: str) -> str:
-    return (
-        f"index {name!r} is new, and table {table!r} has rows, of which it would have those alone that are set from "
-        f"now on: say so there, as in index({name!r}, key=..., partial=True), and set the others once more to have all"
     )
 
 

@@ -37,6 +37,10 @@ class Known:
     classes: tuple[PayloadClass, ...] = ()
     """As the index has them."""
 
+    def fresh_tables(self, vertex: int) -> list[str]:
+        """The tables of an operation, by the names that they are stored by, that the snapshot has not."""
+        return [table for table, since in self.operations[vertex].tables if since == NEVER]
+
 
 class Numbers:
     """The numbers of one graph's operations and sinks, by vertex. Picklable."""
@@ -162,12 +166,17 @@ def _tables(ours: Operation, stored: Operation) -> tuple[tuple[str, int], ...]:
 
 def _of_tables(chains: list[Chain], tables: tuple[tuple[str, int], ...]) -> list[Chain]:
     """Those that are no rows of a dropped table."""
-    dropped = [(encode((table, ""))[:-1], since) for table, since in tables]
+    dropped = [(encoded_head(table), since) for table, since in tables]
     return [
         chain
         for chain in chains
         if not any(chain.epoch < since and chain.key.startswith(head) for head, since in dropped)
     ]
+
+
+def encoded_head(table: str) -> bytes:
+    """The beginning of the key of each row of a table."""
+    return encode((table, ""))[:-1]
 
 
 def _place(operation: Operation) -> int:

@@ -170,10 +170,14 @@ class Rejoin:
     def loaded(
         self, chains: Sequence[Chain], held: Sequence[Chain] = (), requests: Sequence[Chain] = ()
     ) -> None:
-        """The state of the slots that were not at hand. Raises Corrupt if rows are missing."""
+        """The state of the slots that were not at hand. Raises Corrupt if rows are missing, and UserError for an index
+        that cannot be made."""
         self.prefetch.loaded()  # also if what follows fails (!): newer rows stand behind those at hand but once
-        for vertex, its in states_of(chains, self._numbers.known(self._index)).items():
+        known = self._numbers.known(self._index)
+        for vertex, its in states_of(chains, known).items():
             self._states[vertex].load(its)
+        for vertex in known.operations:
+            self._states[vertex].complete(known.fresh_tables(vertex), self._loading)
         # only now: a recovery that comes before this loads them once more
         self._have |= self._loading
         self._loading, self._waits_for_load = set(), False

@@ -5,17 +5,22 @@
 
 It is kept by the transactions that change those rows, so it is never behind them, and goes back with an abort.
 
-Keeps: a row that was written once is in the index under what its value has, and nowhere else. Does not: have rows
-that nobody has changed since the index is there.
+A new index of a table that has rows already is made of them, so what it has is always what a look at all rows would
+find.
+
+Keeps: a row that was written once is in the index under what its value has, and nowhere else. Does not: find out that
+an index is new (core/protocol/stored_rows.py).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from flamestream.model.collections import Set
 from flamestream.model.errors import UserError
-from flamestream.model.failure import called
+from flamestream.model.failure import FATAL, called, said, shortened
+from flamestream.model.payloads.codec import encode
+from flamestream.model.quoted import quoted
 from flamestream.model.vertex import Function, name_of
 
 Indexes = Mapping[str, list[tuple[str, Function]]]
@@ -99,6 +104,35 @@ def indexing(function: Function, watched: Callable[[Function], Function]) -> Fun
         return function
     its = {table: [(name, watched(of)) for name, of in each] for table, each in function.indexes.items()}
     return Indexed(function.function, its)
+
+
+def index_rows(
+    rows: Iterable[tuple[tuple[str, Any], Any]], indexes: Mapping[str, tuple[str, Function]]
+) -> dict[bytes, Set[Any]]:
+    """The rows of indexes, each by the encoding of (index, value), made of all rows of the tables that they are of.
+
+    `indexes`: the table of each, and what of a row's value it is of. Raises UserError for a value of which that fails.
+    """
+    found: dict[bytes, list[Any]] = {}
+    for (table, key), value in rows:
+        for index, (of_table, of) in indexes.items():
+            if table == of_table:
+                found.setdefault(_place(index, of, key, value), []).append(key)
+    return {place: Set(keys) for place, keys in sorted(found.items())}
+
+
+def _place(index: str, of: Function, key: Any, value: Any) -> bytes:
+    try:
+        place: bytes = encode((index, of(value)))
+    except FATAL:
+        raise
+    except Exception as error:
+        raise UserError(
+            f"index {index!r} cannot be made of the rows that are there: {name_of(of)} fails for the row with the key "
+            f"{quoted(shortened(key))}: {type(error).__name__}: {quoted(said(error))}. It was given "
+            f"{quoted(shortened(value))}, and has to take every value of its table. The snapshot is as it was"
+        ) from error
+    return place
 
 
 def no_keys() -> Set[Any]:

@@ -21,7 +21,7 @@ from flamestream.model.payload import payload_type
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.state_names import TABLES, check_name, form_of_tables
 from flamestream.model.stream import Key, Loop, Stream
-from flamestream.model.tables.index import Indexed, no_keys
+from flamestream.model.tables.index import Indexed, index_rows, no_keys
 from flamestream.model.tables.kept_changes import SLOT, keep
 from flamestream.model.tables.transaction import Aborted, Decision, Read, Rules, State, Write, decide
 from flamestream.model.vertex import Function, Kind, call_site, name_of
@@ -57,8 +57,9 @@ class Deciding:
     rules: dict[str, Rules] = field(default_factory=dict)
     keys: dict[int, Function] = field(default_factory=dict)
     """Rows that a function means to touch, made of an item; by the number of the function."""
-    indexes: dict[str, str] = field(default_factory=dict)
-    """The table of each index that has to have all of its rows; both by the names that they are stored by."""
+    indexes: dict[str, tuple[str, Function]] = field(default_factory=dict)
+    """The table of each index, and what of a row's value it is of; both tables by the names that they are stored
+    by."""
     keeps: ClassVar = "every row that was written, until a transaction deletes it"
 
     @property
@@ -74,6 +75,19 @@ class Deciding:
     def stored(self, table: str) -> str:
         """The name that the rows of a table are stored by."""
         return self.rules[table].stored or table
+
+    def completed(self, left: Rows) -> Rows:
+        """The rows that other code has left, as this one has them: of its own tables alone, and with those of indexes
+        that are new. Raises UserError for an index that cannot be made."""
+        tables, rows, has = set(map(self.stored, self.rules)), left.rows, set[str]()
+        for row in left.rows:
+            has.add(row[0])
+            if row[0] not in tables:
+                rows = rows.delete(row)
+        fresh = {index: its for index, its in self.indexes.items() if index not in has}
+        for place, keys in index_rows(rows.items(), fresh).items():
+            rows = rows.set(decode(place), keys)
+        return replace(left, rows=rows)
 
     def decide(self, read: Read, item: Side) -> Decision:
         """The decision of a transaction."""
@@ -98,11 +112,10 @@ class Ledger:
     decisions: Stream[Any] | None = None
     indexes: dict[str, list[tuple[str, Function]]] = field(default_factory=dict)
 
-    def index(self, table: str, name: str, key: Function, *, partial: bool) -> "Table[Any, Any]":
+    def index(self, table: str, name: str, key: Function, was: str) -> "Table[Any, Any]":
         """An index of a table, which all transactions keep, those before it too."""
-        made = added_table(self.graph, name, Rules(no_keys))
-        if not partial:
-            self.deciding.indexes[name] = self.deciding.stored(table)
+        made = added_table(self.graph, name, Rules(no_keys, stored=was))
+        self.deciding.indexes[self.deciding.stored(name)] = self.deciding.stored(table), key
         if not self.indexes:
             functions = self.deciding.functions
             functions[:] = [Indexed(function, self.indexes) for function in functions]
@@ -159,14 +172,13 @@ class Table(Generic[K, V]):
         """A row of the table, as `keys=` of a `transact` names it."""
         return self.name, key
 
-    def index(self, name: str, *, key: Callable[[V], Any], partial: bool = False) -> "Table[Any, Set[K]]":
+    def index(self, name: str, *, key: Callable[[V], Any], was: str = "") -> "Table[Any, Set[K]]":
         """A table that has, for each value of `key(row's value)`, the keys of the rows that have it.
 
-        It is kept by the transactions that set the rows. A job whose table has rows already is refused with a new
-        index, but for a `partial` one, which has those rows that were set since it is there. Raises GraphError if the
-        graph has a table of that name.
+        It is kept by the transactions that set the rows. Where the table has rows already, a new index is made of
+        them. `was`: the name that it had at first. Raises GraphError if the graph has a table of that name.
         """
-        return self.ledger.index(self.name, name, key, partial=partial)
+        return self.ledger.index(self.name, name, key, was)
 
     def changes(self) -> Stream[Write[K, V]]:
         """Each row that a transaction of the graph changes, in their order. Raises GraphError if none stands before
@@ -312,6 +324,16 @@ def _no_rows() -> Rows:
 
 def _told(rows: Rows, _item: Side) -> tuple[int, Decision | None]:
     return rows.number, rows.decision
+
+
+def completed(graph: "Graph", state: Mapping[tuple[int, bytes], Any]) -> dict[tuple[int, bytes], Any]:
+    """The state of each vertex and key that other code has left, as this graph has it (`Deciding.completed`)."""
+
+    def value(vertex: int, value: Any) -> Any:
+        deciding = graph.vertices[vertex].combine
+        return deciding.completed(value) if isinstance(deciding, Deciding) else value
+
+    return {(vertex, key): value(vertex, each) for (vertex, key), each in state.items()}
 
 
 def folded(

@@ -3,13 +3,16 @@ owners.
 
 Transfers touch one to eight accounts, find some of them by reading others, are aborted by their function or by a
 check, raise, only read, or close an account; deposits come from an ordinary stream. A few accounts have most of them.
-Or they go through folds, one behind the other or side by side, in one transactional subgraph or in several.
+Or they go through folds, one behind the other or side by side, in one transactional subgraph or in several. Or they
+read an index, which comes, goes and is back while the job runs.
 """
 
+from functools import partial
 from random import Random
 from typing import Any
 
 from flamestream.model.collections import Vector
+from flamestream.model.graph import Graph
 from flamestream.model.stream import Stream
 from flamestream.model.tables.ledger import Table
 from flamestream.model.tables.transaction import Abort, State
@@ -89,6 +92,32 @@ def subgraph_job(rng: Random) -> SimJob:
     stream.sink("out", key=key_of)
     refused[0].merge(*refused[1:]).sink("refused", key=key_of)
     return SimJob(graph, DEAD_LETTERS, _record(rng), sources)
+
+
+def indexed_job(rng: Random) -> SimJob:
+    """A bank whose every second version has an index of the balances that are there, and tells who has as much."""
+    seed, record = rng.getrandbits(32), _record(rng)
+    first = _indexed(seed, 0)
+    return SimJob(first, None, record, len(first.sources), versions=partial(_indexed, seed))
+
+
+def _indexed(seed: int, version: int) -> Graph:
+    graph, stream, _ = source_streams(Random(seed), "bank")
+    accounts = graph.table("accounts", initial=int)
+    by_tens = accounts.index("fresh-1", key=lambda balance: balance // 10) if version % 2 else None
+
+    def move(state: State, payload: Payload) -> Payload:
+        account, text = payload
+        amount = int(digest(text), 36) % 25
+        state[accounts, account] += amount - 8
+        if amount == 3:
+            del state[accounts, account]
+        balance = state[accounts, account]
+        alike = () if by_tens is None else sorted(state[by_tens, balance // 10])
+        return account, digest(f"{balance}{alike}{version}")
+
+    stream.transact(move).committed.sink("out", key=key_of)
+    return graph
 
 
 def _halves(payload: Payload) -> list[Payload]:

@@ -25,6 +25,7 @@ from flamestream.model.errors import GraphError
 from flamestream.model.graph import Graph
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
+from flamestream.model.tables.ledger import Deciding
 from flamestream.model.vertex import Kind, Vertex, name_of
 from flamestream.spark.frames.kept_state import EarlierState
 from flamestream.spark.frames.rows import CHANGE, FULL, split, state_row
@@ -69,6 +70,8 @@ class Operation:
             self.items = self._reading.items(chain.states)
             return
         self.state = self._before = self._reading.accumulator(chain.states)
+        if isinstance(self.vertex.combine, Deciding):
+            self.state = self.vertex.combine.completed(self.state)
         self._full, self._changes = len(chain.states[0]), sum(map(len, chain.states[1:]))
 
     def stored(self) -> bytes | None:

@@ -445,16 +445,16 @@ def test_a_snapshot_says_the_tables_of_the_code_that_made_it() -> None:
     assert only_in(before.inventory, after) == []
 
 
-def test_an_index_of_a_table_that_has_rows_is_refused_unless_it_is_partial() -> None:
-    def indexed(partial: bool) -> Graph:
-        made = bank("accounts")
-        assert made.ledger is not None
-        Table(made.ledger, "accounts").index("by_value", key=str, partial=partial)
-        return made
-
-    before = snapshot(bank("accounts"))
-    assert "index 'by_value' is new, and table 'accounts' has rows" in reason(before, indexed(False))
-    assert reason(before, indexed(True)) == reason(snapshot(indexed(False)), indexed(False)) == ""
+def test_a_snapshot_says_which_tables_and_indexes_are_new_until_one_has_them() -> None:
+    indexed = bank("accounts", "owners")
+    assert indexed.ledger is not None
+    Table(indexed.ledger, "accounts").index("by_value", key=str, was="by_balance")
+    before, numbers = snapshot(bank("accounts")), Numbers(indexed)
+    assert reason(before, indexed) == ""
+    (vertex,) = numbers.known(before).operations
+    assert numbers.known(before).fresh_tables(vertex) == ["by_balance", "owners"]
+    after = replace(before, inventory=next_inventory(before, inventory_of(indexed)))
+    assert numbers.known(after).fresh_tables(vertex) == []
 
 
 def test_a_table_is_found_by_the_name_that_it_had() -> None:

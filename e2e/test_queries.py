@@ -4,6 +4,7 @@ run and workers are killed: no strict sum over all accounts is torn or old."""
 import json
 import os
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -109,19 +110,33 @@ def test_no_strict_sum_is_torn_or_old_while_workers_are_killed(bank: FolderJob, 
     report("queries: workers killed", kills=3, answers=answers)
 
 
-def test_a_watch_goes_on_behind_a_change_at_another_worker(bank: FolderJob, report: Any) -> None:
-    place, balance, seen = "0", OPENING, 0
-    for _ in range(2):
-        before = led_to(bank)
-        told = bank.typed("watch", bank.name, "accounts[3]", "--after", place, "--limit", "20", "--json")
-        for change in map(json.loads, told.splitlines()):
-            seen += 1
-            assert (change["id"], change["before"]) == (str(seen), balance), "each follows the one before"
-            place, balance = change["id"], change["after"]
-        faults.signal_process(bank.kube, sorted(before)[0], "worker")
-        bank.wait_ready(180)
-        wait_led_elsewhere(bank, before)
-    report("a watch: workers killed", kills=2, changes=seen)
+def test_a_watch_tells_each_change_once_while_workers_are_killed(bank: FolderJob, report: Any) -> None:
+    watching = bank.begun("watch", bank.name, "accounts[3]", "--after", "0", "--json")
+    told = list[Any]()
+
+    def goes_on() -> None:
+        seen = len(told)
+        until("the watch tells more", lambda: len(told) > seen + 10, 120)
+
+    reader = threading.Thread(target=lambda: told.extend(map(json.loads, watching.stdout or ())))
+    reader.start()
+    try:
+        for turn in range(4):  # whoever is asked, it is that one's turn
+            goes_on()
+            before = led_to(bank)
+            faults.signal_process(bank.kube, sorted(before)[turn % 2], "worker")
+            bank.wait_ready(180)
+            wait_led_elsewhere(bank, before)
+        goes_on()
+        assert watching.poll() is None, "it has never ended"
+    finally:
+        watching.terminate()
+        reader.join()
+    balance = OPENING
+    for place, change in enumerate(told, 1):
+        assert (change["id"], change["before"]) == (str(place), balance), "each follows the one before"
+        balance = change["after"]
+    report("a watch: workers killed", kills=4, changes=len(told))
 
 
 def test_other_words_of_the_command(bank: FolderJob) -> None:

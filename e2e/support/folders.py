@@ -120,20 +120,21 @@ class FolderJob(Job):
 
     def typed(self, *words: str, code: int = 0) -> str:
         """`kubectl flamestream WORDS`, and what it prints."""
-        command = [
-            sys.executable,
-            "-m",
-            "flamestream.cli.kubectl.main",
-            *words,
-            "--namespace",
-            self.kube.namespace,
-        ]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT / "runtime")}
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=300, check=False, env=environment
+        process = self.begun(*words)
+        out, error = process.communicate(timeout=300)
+        assert process.returncode == code, f"{words}: {process.returncode}\n{out}\n{error}"
+        return out
+
+    def begun(self, *words: str) -> "subprocess.Popen[str]":
+        """The same, going on."""
+        place = ["--namespace", self.kube.namespace]
+        return subprocess.Popen(
+            [sys.executable, "-m", "flamestream.cli.kubectl.main", *words, *place],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(ROOT / "runtime")},
         )
-        assert done.returncode == code, f"{words}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
 
     def delete(self) -> None:
         """The job and its writer."""

@@ -7,7 +7,7 @@ import pytest
 
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
-from e2e.support.installation import Installation, another_operator, install
+from e2e.support.installation import OTHER_CLUSTER, Installation, another_operator, install
 from e2e.support.kube import Kube, until
 
 
@@ -88,12 +88,18 @@ def test_green_goes_on_in_another_namespace_with_the_leave_of_both(
         blue.delete()
 
 
-@pytest.fixture
-def another_cluster(installation: Installation) -> Iterator[Kube]:
-    """A namespace of an operator that does not see the jobs of the first one."""
-    made = Kube(fresh())
+no_other = pytest.mark.skipif(not OTHER_CLUSTER, reason="E2E_OTHER_CLUSTER names no second cluster")
+
+
+@pytest.fixture(
+    params=[pytest.param("", id="an-operator"), pytest.param(OTHER_CLUSTER, marks=no_other, id="a-cluster")]
+)
+def another_cluster(installation: Installation, request: pytest.FixtureRequest) -> Iterator[Kube]:
+    """A namespace of an operator that does not see the jobs of the first one: in the same cluster, or in another."""
+    made = Kube(fresh(), config=request.param)
     made.make_namespace()
-    with another_operator(installation, Kube(f"operator-{made.namespace}"), made.namespace):
+    operator = Kube(f"operator-{made.namespace}", config=request.param)
+    with another_operator(installation, operator, made.namespace):
         yield made
         made.delete_all("FlameStreamJob")
     made.unmake_namespace()

@@ -90,6 +90,7 @@ def test_a_client_that_reads_sees_one_cut_between_two_codes_and_the_audit_names_
     report(
         "README's job, another function by kubectl apply, as a client sees it",
         gap_ms=seen.pause(edited, seen.turned + CALM),
+        longest=seen.pauses(edited, seen.turned + CALM),
         tick_ms=seen.pause(seen.turned - AROUND, seen.turned + AROUND),
         calm_ms=seen.pause(edited - CALM, edited),
         turned_after_s=round(seen.turned - edited, 1),

@@ -1,17 +1,23 @@
 """A changed application: tried in a pod beside the stream, which goes on if the new code does not load or the
 snapshot does not fit it."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
 from e2e.conftest import fresh
+from e2e.support import faults
 from e2e.support.folders import FolderJob
 from e2e.support.installation import Installation
 from e2e.support.job import ROOT
-from e2e.support.kube import Kube, Object, condition_of
+from e2e.support.kube import Kube, Object, condition_of, until
 
 CODE = (ROOT / "examples" / "inverted_index.py").read_text()
+LINE = "    positions: dict[str, list[int]] = {}\n"
+"""Behind which a function's first line stands."""
+WORD = "zyzzyva"
+"""Stands in no document until a test writes it."""
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +77,7 @@ def test_code_that_raises_is_taken_back_and_costs_the_stream_nothing(job: Folder
     """Its trial cannot know: it loads, and its graph fits. A canary would find it."""
     before = stable(job)
     job.kube.patch("FlameStreamJob", job.name, {"spec": {"upgrade": {"canary": 0}}})
-    line = "    positions: dict[str, list[int]] = {}\n"
-    broken = CODE.replace(line, f"    raise ValueError('not this one')\n{line}")
+    broken = CODE.replace(LINE, f"    raise ValueError('not this one')\n{LINE}")
     assert broken != CODE
     job.kube.apply(job.application(broken))
     told = job.wait_condition("Degraded", "RolledBack", 240)
@@ -116,6 +121,58 @@ def test_an_edit_while_the_one_before_is_watched_waits_and_stops_nothing(job: Fo
     assert job.status()["run"]["number"] == first["number"], "no stop between"
     job.kube.apply(job.application(CODE))
     job.kube.wait("FlameStreamJob", job.name, lambda it: it["status"]["run"]["code"] == first["code"], 300)
+
+
+def watched(job: FolderJob, code: str, watch: str) -> Object:
+    """Other code has taken over, and is watched for so long: the run's status."""
+    stable(job)
+    job.kube.patch("FlameStreamJob", job.name, {"spec": {"upgrade": {"canary": 0, "watch": watch}}})
+    job.kube.apply(job.application(code))
+    job.kube.wait("FlameStreamJob", job.name, lambda it: it["status"]["run"].get("before"), 240)
+    return dict(job.status()["run"])
+
+
+def another_leads(job: FolderJob) -> None:
+    """The coordinator of the job is killed, and another one has begun."""
+    leads = job.installation
+    before = leads.life()
+    faults.signal_process(leads.system, leads.leader(), "operator")
+    until("another coordinator leads", lambda: leads.leader_pod() and leads.life() != before, 120)
+
+
+def test_a_watch_outlives_its_coordinator_and_takes_bad_code_back(job: FolderJob) -> None:
+    """The code fails only behind the coordinator's death: who begins then has not made its tick."""
+    first = stable(job) and job.status()["run"]["code"]
+    bad = CODE.replace(LINE, f"    if {WORD!r} in document.text:\n        raise ValueError({WORD!r})\n{LINE}")
+    assert bad != CODE
+    run = watched(job, bad, "10m")
+    another_leads(job)
+    write = "import os, sys; open(sys.argv[1], 'w').write(sys.argv[3]); os.rename(*sys.argv[1:3])"
+    folder = job.folder(job.name)
+    writer = f"{job.name}-writer"
+    job.kube.execute(writer, "python3", "-c", write, f"{folder}/word.txt", f"{folder}/docs/word.txt", WORD)
+    told = job.wait_condition("Degraded", "RolledBack", 240)
+    assert "taken back" in told["message"] and WORD in told["message"], told
+    assert job.status()["run"]["code"] == first != run["code"]
+    job.kube.apply(job.application(CODE))
+    job.kube.wait(
+        "FlameStreamJob", job.name, lambda it: condition_of(it, "Degraded").get("status") == "False", 60
+    )
+    found = json.loads(job.typed("audit", job.name, "--json"))
+    assert found["clean"] and len(found["codes"]) >= 3, found
+
+
+def test_clean_code_stays_where_its_coordinator_dies_while_it_is_watched(job: FolderJob) -> None:
+    run = watched(job, CODE + "\n# watched\n", "20s")
+    another_leads(job)
+
+    def is_stable(it: Object) -> bool:
+        stable = it["status"].get("lastStable") or {}
+        return bool(stable.get("code") == it["status"]["run"]["code"] == run["code"])
+
+    job.kube.wait("FlameStreamJob", job.name, is_stable, 240)
+    assert job.status()["run"]["number"] == run["number"], "no stop between"
+    assert job.condition("Degraded").get("status") != "True"
 
 
 def test_equivalent_code_goes_on_from_the_epoch_and_an_audit_names_the_change(job: FolderJob) -> None:

@@ -95,7 +95,7 @@ class FolderJob(Job):
             self.form,
         ]
         self.kube.apply(
-            restricted_pod(f"{self.name}-writer", *command, mounts={"shared": (SHARED, "/shared")})
+            restricted_pod(f"{self.name}-writer", *command, mounts={"shared": (SHARED, "/shared")}, cpu="50m")
         )
         self.kube.wait_condition("Pod", f"{self.name}-writer", "Ready", 60)
 
@@ -128,12 +128,15 @@ class FolderJob(Job):
     def begun(self, *words: str) -> "subprocess.Popen[str]":
         """The same, going on."""
         place = ["--namespace", self.kube.namespace]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT / "runtime")}
+        if self.kube.config:
+            environment["KUBECONFIG"] = self.kube.config
         return subprocess.Popen(
             [sys.executable, "-m", "flamestream.cli.kubectl.main", *words, *place],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": str(ROOT / "runtime")},
+            env=environment,
         )
 
     def delete(self) -> None:

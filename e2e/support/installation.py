@@ -5,7 +5,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import yaml
@@ -24,6 +24,11 @@ IMAGE = os.environ.get("E2E_IMAGE", "localhost/flamestream:e2e")
 OTHER_IMAGE = os.environ.get("E2E_OTHER_IMAGE", "" if "E2E_IMAGE" in os.environ else f"{IMAGE}-other")
 """The same content under another name, for a job that gets another image; "": there is none."""
 S3_IMAGE = os.environ.get("E2E_S3_IMAGE", "localhost/versitygw:e2e")
+
+
+OTHER_CLUSTER = os.environ.get("E2E_OTHER_CLUSTER", "")
+"""The kubeconfig of a second cluster, which has the image, and whose pods reach services of the first by their
+addresses; "": there is none."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +154,8 @@ def uninstall() -> None:
 @contextmanager
 def another_operator(installation: Installation, system: Kube, namespace: str) -> Iterator[None]:
     """In a namespace of its own, `system`, an operator that sees the jobs of `namespace` alone, as one of another
-    cluster does: it has ZooKeeper and the login for it in common with the first, and nothing else."""
+    cluster does: it has ZooKeeper and the login for it in common with the first, and nothing else. `system` may be of
+    another cluster indeed."""
     login, authority = f"{RELEASE}-zookeeper", f"{RELEASE}-zookeeper-tls"
     server = f"{RELEASE}-zookeeper.{SYSTEM}.svc:2181"
     repository, _, tag = IMAGE.rpartition(":")
@@ -169,6 +175,8 @@ def another_operator(installation: Installation, system: Kube, namespace: str) -
     # definitions are the first one's
     things = [each for each in yaml.safe_load_all(done.stdout) if each and not _is_apart(each)]
     system.make_namespace()
+    if system.config:
+        _lend(installation, system.config)
     try:
         for each in (login, authority):
             found = installation.system.get("Secret", each)
@@ -177,7 +185,7 @@ def another_operator(installation: Installation, system: Kube, namespace: str) -
                 {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": each}, "data": found["data"]}
             )
         for thing in things:
-            Kube(thing["metadata"].get("namespace", name)).apply(thing)
+            replace(system, namespace=thing["metadata"].get("namespace", name)).apply(thing)
         system.wait_rollout("Deployment", f"{name}-operator")
         yield
     finally:
@@ -185,6 +193,27 @@ def another_operator(installation: Installation, system: Kube, namespace: str) -
             if thing["kind"].startswith("Cluster"):
                 system.delete(thing["kind"], thing["metadata"]["name"], within=0)
         system.unmake_namespace()
+
+
+def _lend(installation: Installation, config: str) -> None:
+    """Have another cluster know the definitions, and the first one's ZooKeeper and S3 by their names there."""
+    there = Kube(SYSTEM, config=config)
+    there.make_namespace()
+    for file in sorted((ROOT / "crds").glob("*.yaml")):
+        there.apply(*filter(None, yaml.safe_load_all(file.read_text())))
+    for name, port in ((f"{RELEASE}-zookeeper", 2181), (f"{RELEASE}-s3", 7070)):
+        found = installation.system.get("Service", name)
+        assert found is not None, "the chart makes it"
+        pods = installation.system.list(
+            "Pod", ",".join(f"{k}={v}" for k, v in found["spec"]["selector"].items())
+        )
+        addresses = [{"ip": pod["status"]["podIP"]} for pod in pods]
+        ports = [{"name": "it", "port": port}]
+        metadata = {"name": name}
+        service = {"kind": "Service", "metadata": metadata, "spec": {"clusterIP": "None", "ports": ports}}
+        subsets = [{"addresses": addresses, "ports": ports}]
+        endpoints = {"kind": "Endpoints", "metadata": metadata, "subsets": subsets}
+        there.apply(*({"apiVersion": "v1", **each} for each in (service, endpoints)))
 
 
 def _is_apart(thing: Object) -> bool:

@@ -113,10 +113,15 @@ def is_over(pod: Object) -> bool:
 
 
 def restricted_pod(
-    name: str, *command: str, labels: dict[str, str] | None = None, mounts: Object | None = None, **spec: Any
+    name: str,
+    *command: str,
+    labels: dict[str, str] | None = None,
+    mounts: Object | None = None,
+    cpu: str = "",
+    **spec: Any,
 ) -> Object:
     """A pod of the image as a job's pods are: nobody in particular, on a read-only root. `mounts`: a volume
-    and its path, by name."""
+    and its path, by name; `cpu`: what it requests: without, it gets a processor last, and pauses of its own."""
     mounts = mounts or {}
     container = {
         "name": name,
@@ -129,6 +134,7 @@ def restricted_pod(
             "capabilities": {"drop": ["ALL"]},
         },
         "volumeMounts": [{"name": each, "mountPath": path} for each, (_, path) in mounts.items()],
+        **({"resources": {"requests": {"cpu": cpu}}} if cpu else {}),
     }
     whole = {
         "containers": [container],

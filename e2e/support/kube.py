@@ -40,9 +40,9 @@ _VERSIONS = {
 
 
 @cache
-def _client() -> Any:
-    """The cluster that KUBECONFIG names. (The package's types end at its functions' names.)"""
-    return DynamicClient(kubernetes.config.new_client_from_config())
+def _client(config: str) -> Any:
+    """The cluster of a kubeconfig; "": of KUBECONFIG. (The package's types end at its functions' names.)"""
+    return DynamicClient(kubernetes.config.new_client_from_config(config or None))
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,14 @@ class Kube:
 
     namespace: str
     user: str = ""
-    """The user whose rights count; "": the one of KUBECONFIG."""
+    """The user whose rights count; "": the one of the kubeconfig."""
+    config: str = ""
+    """The kubeconfig of another cluster; "": the one that KUBECONFIG names."""
 
     def apply(self, *things: Object) -> None:
         """Create or change, by server-side apply. Raises ApiException."""
         for thing in things:
-            kind = _client().resources.get(api_version=thing["apiVersion"], kind=thing["kind"])
+            kind = _client(self.config).resources.get(api_version=thing["apiVersion"], kind=thing["kind"])
             kind.server_side_apply(
                 body=thing,
                 namespace=self.namespace,
@@ -68,7 +70,9 @@ class Kube:
     def get(self, kind: str, name: str) -> Object | None:
         """The object, or None."""
         try:
-            return dict(_kind(kind).get(name=name, namespace=self.namespace, **self._more()).to_dict())
+            return dict(
+                _kind(kind, self.config).get(name=name, namespace=self.namespace, **self._more()).to_dict()
+            )
         except NotFoundError:
             return None
 
@@ -77,11 +81,13 @@ class Kube:
         return list(self._listed(kind, label_selector=selector)["items"])
 
     def _listed(self, kind: str, **chosen: str) -> Object:
-        return dict(_kind(kind).get(namespace=self.namespace or None, **chosen, **self._more()).to_dict())
+        return dict(
+            _kind(kind, self.config).get(namespace=self.namespace or None, **chosen, **self._more()).to_dict()
+        )
 
     def patch(self, kind: str, name: str, change: Object, part: str = "") -> None:
         """A merge patch, of the subresource `part` if one is named. Raises ApiException."""
-        whole = _kind(kind)
+        whole = _kind(kind, self.config)
         patched = getattr(whole, part) if part else whole
         patched.patch(
             body=change,
@@ -96,7 +102,9 @@ class Kube:
         Absent is fine."""
         how = {"propagationPolicy": "Background", "gracePeriodSeconds": grace}
         try:
-            was = _kind(kind).delete(name=name, namespace=self.namespace, body=how, **self._more())
+            was = _kind(kind, self.config).delete(
+                name=name, namespace=self.namespace, body=how, **self._more()
+            )
         except NotFoundError:
             return
         if within:
@@ -121,7 +129,7 @@ class Kube:
     def unmake_namespace(self) -> None:
         """What has finalizers first, while the operator is there; the rest goes when it goes."""
         for kind, version in _VERSIONS.items():
-            if version == OURS and _client().resources.search(api_version=OURS, kind=kind):
+            if version == OURS and _client(self.config).resources.search(api_version=OURS, kind=kind):
                 self.delete_all(kind)
         self.delete("Namespace", self.namespace, within=0)
 
@@ -167,7 +175,7 @@ class Kube:
         }
         try:
             yield from Watch().stream(
-                _kind(kind).get, **asked, serialize=False, timeout_seconds=max(1, round(seconds))
+                _kind(kind, self.config).get, **asked, serialize=False, timeout_seconds=max(1, round(seconds))
             )
         except ApiException as error:
             if error.status != 410:
@@ -209,7 +217,7 @@ class Kube:
     ) -> str:
         """What a command in a pod prints. Raises ApiException, or AssertionError when it fails; without
         `check` neither."""
-        call = kubernetes.client.CoreV1Api(_client().client).connect_get_namespaced_pod_exec
+        call = kubernetes.client.CoreV1Api(_client(self.config).client).connect_get_namespaced_pod_exec
         how = {"command": [*command], "stdin": bool(stdin), "stdout": True, "stderr": True, "tty": False}
         try:
             socket = stream(call, pod, self.namespace, **how, _preload_content=False)
@@ -247,7 +255,7 @@ class Kube:
 
     def raw(self, path: str, body: Object | None = None, within: float = CALL_WITHIN) -> str:
         """What the API server says to a GET, or to a POST of `body`. Raises ApiException."""
-        answer = _client().request(
+        answer = _client(self.config).request(
             "post" if body else "get", path, body=body, serialize=False, **self._more(within)
         )
         return str(answer.data.decode())
@@ -260,8 +268,8 @@ class Kube:
         }
 
 
-def _kind(name: str) -> Any:
-    return _client().resources.get(api_version=_VERSIONS.get(name, "v1"), kind=name)
+def _kind(name: str, config: str) -> Any:
+    return _client(config).resources.get(api_version=_VERSIONS.get(name, "v1"), kind=name)
 
 
 def condition_of(thing: Object | None, kind: str) -> Object:

@@ -82,10 +82,16 @@ class Seen:
         """When it has seen the first result of the changed code, in seconds since 1970."""
         return float(next(look["at"] for look in self.looks if look["since"]))
 
+    def pauses(self, since: float, until: float, longest: int = 3) -> list[tuple[float, float]]:
+        """The longest times without a result in between: when each began, in seconds behind `since`, and how long it
+        was, in milliseconds."""
+        times = [since, *(look["at"] for look in self.looks if since <= look["at"] <= until), until]
+        found = sorted(((b - a, a) for a, b in pairwise(times)), reverse=True)[:longest]
+        return [(round(began - since, 2), round(length * 1e3, 1)) for length, began in found]
+
     def pause(self, since: float, until: float) -> float:
         """The longest time without a result in between, in milliseconds."""
-        times = [since, *(look["at"] for look in self.looks if since <= look["at"] <= until), until]
-        return float(round(max(b - a for a, b in pairwise(times)) * 1e3, 1))
+        return self.pauses(since, until)[0][1]
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,8 @@ class Reader:
             "app": ({"configMap": {"name": f"{self.job.name}-app"}}, "/opt/flamestream/app"),
         }
         folder = f"{self.job.folder(self.job.name)}/index"
-        self.job.kube.apply(restricted_pod(self.name, "python3", "-c", _READER, folder, mounts=mounts))
+        command = ("python3", "-c", _READER, folder)
+        self.job.kube.apply(restricted_pod(self.name, *command, mounts=mounts, cpu="100m"))
         self.job.kube.wait_condition("Pod", self.name, "Ready", 60)
 
     def seen(self) -> Seen:

@@ -144,11 +144,9 @@ def apply_outside(kube: Kube, name: str, node: str, variables: dict[str, str], m
     mounts = {"code": ({"configMap": {"name": name, "items": laid}}, "/e2e"), **mounts}
     where = {"kubernetes.io/hostname": node}
     command = ("python3", "/e2e/outside.py")
-    pod = restricted_pod(name, *command, labels={"app": name}, mounts=mounts, nodeSelector=where)
+    pod = restricted_pod(name, *command, labels={"app": name}, mounts=mounts, cpu="200m", nodeSelector=where)
     pod["spec"]["containers"][0] |= {
         "env": [{"name": each, "value": value} for each, value in variables.items()],
-        # without, it gets a processor last, and gaps of its own
-        "resources": {"requests": {"cpu": "200m"}},
         "readinessProbe": {"tcpSocket": {"port": 7003}, "periodSeconds": 1},
     }
     kube.delete("Pod", name, grace=0)  # one that remembers another job

@@ -8,16 +8,19 @@ which a status does not have.
 
 Before a restore into a job without state it is the savepoint that must fit.
 
-Keeps: changes nothing anywhere. Does not: know Kubernetes.
+Keeps: changes nothing of a job's. Does not: know Kubernetes.
 """
 
 import json
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from flamestream.audit.canary import Canary, in_words
 from flamestream.audit.canary_run import canary, code_before, most_of
+from flamestream.audit.shadow import kept
+from flamestream.audit.shadow.session import why_not_own
 from flamestream.core.protocol.inventory import misfit
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.journal_of import journal_of
@@ -35,6 +38,7 @@ from flamestream.store.snapshot_index import read_index
 from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream_operator.objects import pods
+from flamestream_operator.tools.shadow_session import Session, name_of
 
 MESSAGE: Final = Path("/dev/termination-log")
 LONGEST: Final = 3000
@@ -79,17 +83,26 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
         committed = _committed(checked, config.job, zookeeper)
         savepoint = None if committed else _savepoint(folder)
         fits(checked, committed or (savepoint and savepoint[0]))
+        if checked.job.spec.take_over is not None and not _has_shadow(checked):
+            kept.forget(store, name_of(checked, config.job))
         if savepoint is not None:
             index, of_savepoint = savepoint
             look(checked.graph, of_savepoint, lambda: index)
         elif committed is not None:
             look(checked.graph, store, lambda: _committed(checked, config.job, zookeeper))
-            if (folder / BEFORE).exists() and most_of(checked.job.spec):
+            if _has_shadow(checked):
+                session = Session(
+                    checked, config.job, zookeeper, lambda: _committed(checked, config.job, zookeeper)
+                )
+                found = session.run()
+                compared = {"canary": told_of(found, found.notes)}
+                if found.failed:
+                    return _refused(found, compared)
+            elif (folder / BEFORE).exists() and most_of(checked.job.spec):
                 found = _tried(folder, checked, config.job, zookeeper)
                 compared = {"canary": told_of(found)}
                 if found.refusal:
-                    why = public(found.refusal)[:SHORT]
-                    return {"ok": False, "reason": "CanaryFailed", "message": why, **compared}
+                    return _refused(found, compared)
     except FlameStreamError as error:
         passing = error.category == "retryable"
         return {
@@ -100,6 +113,12 @@ def verdict(folder: Path = CONFIG) -> dict[str, Any]:
             **compared,
         }
     return {"ok": True, "graph": checked.graph.identity[:SHORT], "code": checked.code, **compared}
+
+
+def _has_shadow(checked: CheckedJob) -> bool:
+    """Whether it is a shadow with a state of its own."""
+    wanted = checked.job.spec.take_over
+    return wanted is not None and wanted.shadow and not why_not_own(checked.job.spec)
 
 
 def _tried(folder: Path, checked: CheckedJob, job: str, zookeeper: ZooKeeperAccess) -> Canary:
@@ -115,13 +134,17 @@ def _tried(folder: Path, checked: CheckedJob, job: str, zookeeper: ZooKeeperAcce
     return found
 
 
-def told_of(found: Canary) -> dict[str, Any]:
-    """A canary as FlameStreamJob's status has it."""
+def _refused(found: Canary, compared: dict[str, Any]) -> dict[str, Any]:
+    return {"ok": False, "reason": "CanaryFailed", "message": public(found.refusal)[:SHORT], **compared}
+
+
+def told_of(found: Canary, words: Sequence[str] = ()) -> dict[str, Any]:
+    """A canary as FlameStreamJob's status has it; `words`: if they are others than a canary's."""
     return {
         "records": found.records, "equal": found.equal, "newErrors": found.new_errors,
         "differ": found.differ + found.only_before + found.only_after,
         "microsBefore": round(found.micros_before, 1), "microsAfter": round(found.micros_after, 1),
-        "summary": public("; ".join(in_words(found)))[:SHORT],
+        "summary": public("; ".join(words or in_words(found)))[:SHORT],
         "examples": [f"{each.sink}, of {each.record}"[:EXAMPLE] for each in found.differences[:EXAMPLES]],
     }  # fmt: skip
 

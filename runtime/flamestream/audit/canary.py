@@ -94,8 +94,8 @@ class Canary:
         if not self.new_errors:
             return ""
         return (
-            f"the canary has {_count(self.new_errors, 'error')} that the code before does not give, in "
-            f"{_count(self.records, 'record')}: {self.first_error}. {way}"
+            f"the canary has {counted(self.new_errors, 'error')} that the code before does not give, in "
+            f"{counted(self.records, 'record')}: {self.first_error}. {way}"
         )
 
 
@@ -140,18 +140,23 @@ def in_words(canary: Canary) -> list[str]:
         return [f"canary: nothing is tried: {canary.untried}"]
     if canary.failed:
         return [f"canary: {canary.failed}"]
-    counts = [f"{_count(canary.equal, 'result')} equal"]
+    first = (
+        f"canary: {counted(canary.records, 'record')} from epoch {canary.epoch} on: {counts_of(canary)}; "
+        f"{canary.micros_before:.0f} us a record before, {canary.micros_after:.0f} us after"
+    )
+    return [first, *canary.notes]
+
+
+def counts_of(canary: Canary) -> str:
+    """Results and errors, in words."""
+    counts = [f"{counted(canary.equal, 'result')} equal"]
     for count, what in (
         (canary.differ, "differ"), (canary.only_before, "only before"), (canary.only_after, "only after"),
         (canary.new_errors, "new errors"), (canary.errors_before, "errors before"),
     ):  # fmt: skip
         if count:
             counts.append(f"{count:,} {what}")
-    first = (
-        f"canary: {_count(canary.records, 'record')} from epoch {canary.epoch} on: {', '.join(counts)}; "
-        f"{canary.micros_before:.0f} us a record before, {canary.micros_after:.0f} us after"
-    )
-    return [first, *canary.notes]
+    return ", ".join(counts)
 
 
 def _differences(
@@ -162,7 +167,7 @@ def _differences(
         one, other = old.get(key), new.get(key)
         if one is not None and other is not None and one.digest == other.digest:
             continue
-        shown = one or other
+        shown = other or one  # a sink does not say where the record stands that a result came of
         assert shown is not None, "the key is of one of them"
         yield Difference(
             shown.sink,
@@ -190,15 +195,16 @@ def _notes(before: Tried, after: Tried, pace: Pace) -> Iterable[str]:
         )
     if after.unanswered > before.unanswered:
         yield (
-            f"{_count(after.unanswered, 'request')} of the new code ({before.unanswered:,} before) have no answer in "
+            f"{counted(after.unanswered, 'request')} of the new code ({before.unanswered:,} before) have no answer in "
             "the journal, and nothing is asked: what would follow from them is not compared"
         )
     if pace.room and after.micros > max(pace.room, MUCH_SLOWER * before.micros):
         yield (
             f"slower than the stream: the new code takes {after.micros:,.0f} us a record, and "
-            f"{pace.rate:,.0f} records a second leave {_count(pace.workers, 'worker')} {pace.room:,.0f} us"
+            f"{pace.rate:,.0f} records a second leave {counted(pace.workers, 'worker')} {pace.room:,.0f} us"
         )
 
 
-def _count(number: int, what: str) -> str:
+def counted(number: int, what: str) -> str:
+    """A number of something, in words."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -103,18 +103,18 @@ def canary(
     raises UserError if it is not there; `newest`, the committed snapshot. `journal`: where it is reached;
     `job`: the job's identity in a cluster; `most`: records, if not as the manifest says."""
     most = most_of(checked.job.spec) if most is None else most
-    if reason := _why_not(checked.job.spec, most):
+    if reason := why_not(checked.job.spec, most):
         return Canary(untried=reason)
     with TemporaryDirectory(prefix="flamestream-canary-") as place:
         try:
             old = before()
             begins = start(checked, job, journal, newest, most, Path(place) / "snapshot")
-            first = tried(_request(checked, begins, old, most), AT_MOST)
+            first = tried(request_of(checked, begins, old, most), AT_MOST)
         except FlameStreamError as error:
             return Canary(untried=str(error))
         if not first.records:
             return Canary(untried="no record behind the committed cut can be read now", epoch=begins.epoch)
-        request = _request(checked, begins, code_now(checked), most)
+        request = request_of(checked, begins, code_now(checked), most)
         try:
             # (!) The same records, also where a source has got more since.
             span = msgspec.structs.replace(request.span, end=first.until)
@@ -134,7 +134,8 @@ def _pace(begins: Start, newest: Callable[[], SnapshotIndex | None]) -> float:
         return begins.rate
 
 
-def _why_not(spec: Spec, most: int) -> str:
+def why_not(spec: Spec, most: int) -> str:
+    """Why no records of such a job can be interpreted, `most` of them; "": they can."""
     if not most:
         return "upgrade.canary is 0"
     if spec.guarantee == STRONG:
@@ -144,7 +145,8 @@ def _why_not(spec: Spec, most: int) -> str:
     return "a batch has no journal" if spec.batches else ""
 
 
-def _request(checked: CheckedJob, begins: Start, code: Code, most: int) -> CanaryRequest:
+def request_of(checked: CheckedJob, begins: Start, code: Code, most: int) -> CanaryRequest:
+    """What one code is asked: `most` records from there on."""
     fronts = tuple(each.source.front for each in begins.behind)
     span = SpanRequest(
         file=str(code.file), code=code.digest, graph=code.graph, py_files=code.py_files, productions=False,

@@ -7,6 +7,8 @@ state below, one at a time, and says what each gives and how long it takes.
 Nothing is called: an answer enters if the journal has it, and this code has asked for it. A request is known by
 the record that it came of and its content, for in another graph its meta is another.
 
+A shadow asks for more: where and with what state this code has come to an end, so that it goes on there.
+
 Keeps: what is read, kept and told is bounded; nothing is delivered. Does not: compare (canary.py), or decide from
 where records are read (canary_start.py).
 """
@@ -24,11 +26,12 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.audit.code_span import SpanRequest, loaded
+from flamestream.audit.code_span import SpanRequest, StateRow, loaded, state_of, stored
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.inventory import source_keys
 from flamestream.core.protocol.snapshot import FrontPosition
+from flamestream.core.worker.front import Positions, RunRecords
 from flamestream.model.calls.call import Answer, hash_of
 from flamestream.model.event_time import record_count
 from flamestream.model.failure import shortened
@@ -38,7 +41,7 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.payloads import encoding as payloads
 from flamestream.model.quoted import quoted
 from flamestream.model.state_names import operations_of
-from flamestream.model.time import START, FrontId, Time, front_of
+from flamestream.model.time import END, START, FrontId, Time, front_of
 from flamestream.model.vertex import Vertex
 from flamestream.reference import End, Run, Walk, place_of
 
@@ -58,9 +61,14 @@ class Behind:
     """The front's place at the cut."""
     entries: tuple[Entry, ...] | None = None
     """Those of its journal; None: it is timed."""
+    there: int | None = None
+    """Records of a timed source that are to be read, and none behind them: it may have none yet. None: any number."""
 
     def runs(self, most: int) -> Iterator[Run]:
         """In the order of times, until there are `most` records."""
+        most = most if self.there is None else min(most, self.there)
+        if most <= 0:
+            return
         if self.entries is None:
             runs: Iterator[Run] = self.source.onward(self.position)
         else:
@@ -73,16 +81,30 @@ class Behind:
                 return
 
 
+class Awaited(msgspec.Struct, frozen=True, array_like=True):
+    """A request of a call."""
+
+    time: Time
+    position: int
+    """That of the record that it came of, in its run."""
+    hash: bytes
+
+
 class CanaryRequest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """All that one code's process is told."""
 
     span: SpanRequest
-    """The code, and the state as its `savepoint`. Runs are taken from `begin` to below `end`."""
+    """The code, and the state, as its `savepoint` or as its `state`. `begin`: the cut where this code began; runs are
+    taken to below `end`."""
     behind: tuple[Behind, ...]
     most: int
     """Records."""
     within: float
     """Seconds."""
+    awaited: tuple[Awaited, ...] = ()
+    """Requests that this code has made since it began, and that have no answer yet."""
+    goes_on: bool = False
+    """Whether the next request goes on where this one ends: the state is answered, too."""
 
 
 class Outcome(msgspec.Struct, frozen=True, array_like=True):
@@ -116,11 +138,18 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     errors: list[Outcome] = []
     until: Time = START
     """Behind the last run that it has come to."""
+    through: bool = False
+    """Whether that was the last that there is."""
     records: int = 0
     micros: float = 0.0
     """A record's, the median of all runs."""
     unanswered: int = 0
     """Requests without an answer."""
+    awaited: tuple[Awaited, ...] = ()
+    """Those, where it is to go on; so are the following."""
+    state: tuple[StateRow, ...] = ()
+    places: tuple[FrontPosition, ...] = ()
+    """Of each timed front, behind its last run."""
     keys: dict[str, list[bytes]] = {}
     """The keys, hashed, whose state each operation has changed: the first MOST_KEYS."""
     category: str = ""
@@ -132,14 +161,18 @@ def tried(request: CanaryRequest) -> Tried:
     """The answer to a request. Loads the application: once in a process. Raises what reading the runs does."""
     span = request.span
     graph = loaded(span)
-    assert span.savepoint is not None, "a canary begins with a snapshot"
     # by what a snapshot finds them by: a call may have been renamed
     names = {key: name for name, key in source_keys(graph).items()}
     fronts = {each.front: names[each.known_as] for each in span.fronts if each.known_as in names}
-    walk = Walk(graph.validated(), span.savepoint.state(graph), fronts=fronts)
+    state = state_of(graph, span.state) if span.savepoint is None else span.savepoint.state(graph)
+    walk = Walk(graph.validated(), state, fronts=fronts)
     sources = {vertex.name: vertex for vertex in graph.sources}
     walk.state = changed = _Changed(walk.state)
-    steps = _Steps(graph, span.begin, {front: sources[name] for front, name in fronts.items()}, walk)
+    steps = _Steps(
+        graph, span.begin, {front: sources[name] for front, name in fronts.items()}, walk,
+        unanswered=set(request.awaited), asked=set(request.awaited),
+        places={each.position.front: Positions(each.position) for each in request.behind if each.entries is None},
+    )  # fmt: skip
     # from here on: what loads slowly is not slow for a record
     deadline = time.monotonic() + request.within
     runs = merge(*(each.runs(request.most) for each in request.behind), key=itemgetter(0))
@@ -147,8 +180,11 @@ def tried(request: CanaryRequest) -> Tried:
         steps.run(*run)
         if steps.records >= request.most or len(steps.results) >= MOST_RESULTS or time.monotonic() > deadline:
             break
+    else:
+        steps.through = True
     keys = {each.name: sorted(changed.keys_of[each.place]) for each in operations_of(graph.vertices)}
-    return msgspec.structs.replace(steps.answer(), keys=keys)
+    found = msgspec.structs.replace(steps.answer(), keys=keys)
+    return steps.to_go_on(found) if request.goes_on else found
 
 
 class _Changed(dict[tuple[int, bytes], Any]):
@@ -177,10 +213,12 @@ class _Steps:
     results: list[Outcome] = field(default_factory=list)
     errors: list[Outcome] = field(default_factory=list)
     until: Time = START
+    through: bool = False
     records: int = 0
-    unanswered: set[tuple[int, int, bytes]] = field(default_factory=set)
-    """Requests by record and hash."""
-    asked: set[tuple[int, int, bytes]] = field(default_factory=set)
+    unanswered: set[Awaited] = field(default_factory=set)
+    asked: set[Awaited] = field(default_factory=set)
+    places: Mapping[FrontId, Positions] = field(default_factory=dict)
+    """Of timed fronts."""
     micros: list[float] = field(default_factory=list)
     """A record's in each run."""
 
@@ -201,20 +239,32 @@ class _Steps:
         if count := record_count(records):
             self.micros.append(took * 1e6 / count)
             self.records += count
+        front = self.places.get(front_of(at))
+        if front is not None and isinstance(records, RunRecords):
+            front.add(records.run)
+            if not record_count(records):
+                front.end(at)
         self.until = Time(at + 1)
 
     def answer(self) -> Tried:
         return Tried(
-            results=self.results, errors=self.errors, until=self.until, records=self.records,
+            results=self.results, errors=self.errors, until=self.until, through=self.through, records=self.records,
             micros=median(self.micros) if self.micros else 0.0, unanswered=len(self.unanswered),
+        )  # fmt: skip
+
+    def to_go_on(self, found: Tried) -> Tried:
+        """The answer, with what the next request goes on with."""
+        return msgspec.structs.replace(
+            found, awaited=tuple(self.unanswered), state=stored(self.graph, self.walk.state),
+            places=tuple(place.at(END) for place in self.places.values()),
         )  # fmt: skip
 
     def _is_awaited(self, answer: Answer) -> bool:
         """Whether this code has asked for it; of what was asked below the cut nobody knows better."""
         meta = Meta(answer.request)
-        request = (time_of_meta(meta), first_component(meta), answer.hash)
+        request = Awaited(time_of_meta(meta), first_component(meta), answer.hash)
         self.unanswered.discard(request)
-        return request[0] < self.begin or request in self.asked
+        return request.time < self.begin or request in self.asked
 
     def _note(self, ends: Sequence[End], at: Time, position: int, place: str) -> None:
         counts = Counter[str]()
@@ -227,18 +277,19 @@ class _Steps:
                 sink,
                 counts[sink],
                 blake2b(data, digest_size=16).digest(),
-                _shown(end.payload),
+                shown(end.payload),
                 place,
             )
             counts[sink] += 1
             (self.errors if end.vertex is None else self.results).append(row)
             if end.vertex is not None and self.graph.vertices[end.vertex].call is not None:
-                request = (at, position, hash_of(data))
+                request = Awaited(at, position, hash_of(data))
                 self.asked.add(request)
                 self.unanswered.add(request)
 
 
-def _shown(payload: Any) -> str:
+def shown(payload: Any) -> str:
+    """A result, or an error, for people."""
     if isinstance(payload, ErrorValue):
         return f"{payload.error} in {payload.function} ({quoted(payload.message[:SHOWN])})"
     return shortened(payload, SHOWN)

@@ -10,7 +10,9 @@ Keeps: one is there at a time, and ends with the audit, however that ends. Does 
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, TypeVar
@@ -28,6 +30,7 @@ from flamestream.model.errors import Bug, Corrupt, Fenced, FlameStreamError, Ret
 A = TypeVar("A", SpanAnswer, Tried)
 _MODULE: Final = "flamestream.audit.span_process"
 _ERRORS: Final = {each.category: each for each in (UserError, Retryable, Fenced, Corrupt, Bug)}
+LOOK: Final = 0.1
 _SHOWN: Final = 2000
 """Characters of what a process has printed that ended without an answer."""
 
@@ -38,14 +41,16 @@ def asked(request: SpanRequest) -> SpanAnswer:
     return _answer(request, request, SpanAnswer)
 
 
-def tried(request: CanaryRequest, within: float) -> Tried:
-    """The same of a canary, which has `within` seconds: UserError if they were too few."""
-    return _answer(request, request.span, Tried, within)
+def tried(request: CanaryRequest, within: float, meanwhile: Callable[[], None] = lambda: None) -> Tried:
+    """The same of a canary, which has `within` seconds: UserError if they were too few. `meanwhile` is called every
+    LOOK seconds until then."""
+    return _answer(request, request.span, Tried, within, meanwhile)
 
 
 def _answer(
-    request: SpanRequest | CanaryRequest, code: SpanRequest, kind: type[A], within: float | None = None
-) -> A:
+    request: SpanRequest | CanaryRequest, code: SpanRequest, kind: type[A], within: float = inf,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> A:  # fmt: skip
     # an audit leaves nothing behind
     environment = {**os.environ, **INTERPRETER, "PYTHONDONTWRITEBYTECODE": "1"}
     with TemporaryDirectory(prefix="flamestream-audit-") as place:
@@ -53,7 +58,7 @@ def _answer(
         (folder / "request").write_bytes(msgspec.msgpack.encode(request))
         process = start_child([sys.executable, "-m", _MODULE, folder], folder / "out", environment)
         try:
-            ended = process.wait(within)
+            ended = _ended(process, within, meanwhile)
         except subprocess.TimeoutExpired:
             raise UserError(
                 f"code {code.code[:12]} of {code.file} has not come to an end in {within:g} s"
@@ -71,6 +76,18 @@ def _answer(
     if answer.category:
         raise _ERRORS[answer.category](f"with code {code.code[:12]}: {answer.message}")
     return answer
+
+
+def _ended(process: "subprocess.Popen[bytes]", within: float, meanwhile: Callable[[], None]) -> int:
+    """The exit code. Raises TimeoutExpired."""
+    until = time.monotonic() + within
+    while True:
+        try:
+            return process.wait(min(LOOK, max(0.0, until - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            if time.monotonic() >= until:
+                raise
+            meanwhile()
 
 
 def _work(request: SpanRequest | CanaryRequest) -> SpanAnswer | Tried:

@@ -139,6 +139,15 @@ def newest(job: Job) -> SnapshotIndex | None:
     return next((snapshot for _, snapshot in reversed(list(_all(job)))), None)
 
 
+def committed(job: Job, folder: RunFolder) -> SnapshotIndex | None:
+    """The committed snapshot of a job of this machine, by its status; None where a newer one comes just now."""
+    told = folder.status()
+    if told is None:
+        return None
+    found = (snapshot for _, snapshot in _all(job))
+    return next((each for each in found if (each.epoch, each.cut) == (told.epoch, told.cut)), None)
+
+
 def know_classes(job: Job) -> None:
     """Payloads of classes that had other fields can be read from now on, as far as the store can be asked."""
     with suppress(FlameStreamError):

@@ -130,8 +130,8 @@ class TakeOver(Part, frozen=True):
     """The job that sinks, journal and snapshots are called after, where `job` has taken them over itself; left
     out, it is `job`."""
     shadow: bool = False
-    """Take nothing over yet: interpret what the other job reads with this one's code and with the other's, from the
-    same state, again and again, and say what differs. Nothing is delivered."""
+    """Take nothing over yet: interpret what the other job reads with this one's code and a state of its own, from each
+    committed cut to the next, and say what differs from what that one delivers. Nothing is delivered."""
 
 
 class Backoff(Part, frozen=True):

@@ -20,7 +20,8 @@ from typing import Final, NoReturn
 
 import typer
 
-from flamestream.cli.changes import canary
+from flamestream.audit.shadow.session import why_not_own
+from flamestream.cli.changes import canary, shadowing
 from flamestream.cli.changes.upgrade import LOOK, refuse_misfit, refuse_other_places, told_to_workers
 from flamestream.cli.output import say
 from flamestream.cli.snapshots import newest
@@ -37,8 +38,6 @@ from flamestream.node.worker_process import WorkerProcessConfig
 from flamestream.store.places import store_from
 
 PATIENCE: Final = 120.0
-SHADOW_PAUSE: Final = 1.0
-"""Seconds between two comparisons."""
 _FILES: Final = ("lineage.json", "bootstrap.json")
 
 
@@ -69,14 +68,19 @@ def _is_ours(theirs: RunFolder, job: CheckedJob) -> bool:
 
 
 def _shadow(theirs: RunFolder, runs: WorkerProcessConfig, job: CheckedJob) -> NoReturn:
-    """Compare again and again, until the other job has ended or somebody ends this."""
-    differs = False
+    """Compare until the other job has ended, or somebody ends this."""
+    # beside each other, once: what is read from sinks says neither how long it took, nor by which keys
+    first = canary.wanted(job, theirs, runs)
+    say(canary.in_full(first))
+    differs = first.differs or bool(first.refusal)
     with suppress(KeyboardInterrupt):
-        while (info := theirs.info()) is not None and info.running:
-            found = canary.wanted(job, theirs, runs)
-            say(canary.in_full(found))
-            differs |= found.differs or bool(found.refusal)
-            time.sleep(SHADOW_PAUSE)
+        if reason := why_not_own(job.job.spec):
+            say(
+                f"shadow: it has no state of its own, and compares the newest records again and again: {reason}"
+            )
+            differs |= shadowing.sampled(job, theirs, runs)
+        else:
+            differs |= shadowing.beside(job, theirs, runs)
     raise typer.Exit(ExitCode.DIFFERENCE if differs else ExitCode.OK)
 
 

@@ -1,17 +1,21 @@
 """A job of another name goes on with the sources, the sinks and the state of one that runs."""
 
 import json
+import re
 import signal
 import subprocess
 
+import pytest
+
 from flamestream.job.exit_codes import ExitCode
+from support.eventually import eventually
 from support.runs.scratch import SMALL, Scratch
 
 BLUE = """\
 import flamestream as fs
 
 def priced(n):
-    return n * {rate}
+    return int(n) * {rate}
 
 graph = fs.Graph("sums")
 graph.source("numbers").map(priced).reduce(
@@ -22,15 +26,24 @@ ENDLESS = "sources: {numbers: {generator: {count: 1000000, rate: 500}}}"
 """A stream that ends when its test says so, however long the other job takes to start."""
 
 
-def blue(scratch: Scratch) -> subprocess.Popen[str]:
+FOLLOWED = "sources: {numbers: {files: {path: in, records: lines, follow: true}}}"
+JOURNAL = "journal: {folder: journal, fsync: false}"
+"""Trimmed at each commit."""
+
+
+def blue(scratch: Scratch, *source: str) -> subprocess.Popen[str]:
     """A job called `job` that runs, and the manifest of one called `green` that goes on with it."""
-    scratch.job(BLUE.format(rate=1), ENDLESS, "sinks: {sums: {files: {path: out, fsync: false}}}", *SMALL)
+    spec = (*(source or (ENDLESS,)), "sinks: {sums: {files: {path: out, fsync: false}}}", *SMALL)
+    scratch.job(BLUE.format(rate=1), *spec)
     manifest = (scratch.path / "job.yaml").read_text()
     green = manifest.replace("name: job", "name: green").replace("app.py", "green.py")
     scratch.write("green.yaml", f"{green}  takeOver: {{job: job}}\n")
     scratch.write("green.py", BLUE.format(rate=2))
     run = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
-    scratch.goes_on()
+    if source:  # which nobody feeds yet: an idle stream takes no epoch
+        eventually(lambda: scratch.status()["epoch"] >= 1, "it has committed", within=60.0)
+    else:
+        scratch.goes_on()
     return run
 
 
@@ -104,17 +117,56 @@ def test_a_start_that_died_behind_the_hand_over_goes_on_there(scratch: Scratch) 
     assert len(audited(scratch, "green.yaml")) == 2
 
 
-def test_a_shadow_says_what_differs_and_takes_nothing(scratch: Scratch) -> None:
-    run = blue(scratch)
+def shadow(scratch: Scratch) -> subprocess.Popen[str]:
+    """The other one, which takes nothing over."""
     manifest = (scratch.path / "green.yaml").read_text().replace("{job: job}", "{job: job, shadow: true}")
     scratch.write("green.yaml", manifest)
-    shadow = scratch.begin("run", "green.yaml", "--no-spark")
-    assert shadow.stdout is not None
-    lines = [shadow.stdout.readline() for _ in range(8)]
+    return scratch.begin("run", "green.yaml", "--no-spark")
+
+
+def feed(scratch: Scratch, numbers: range) -> None:
+    with (scratch.path / "in" / "numbers.txt").open("a") as file:
+        file.write("".join(f"{number}\n" for number in numbers))
+
+
+@pytest.mark.parametrize("journalled", [False, True], ids=["timed", "journalled"])
+@pytest.mark.parametrize("rate", [1, 2])
+def test_a_shadow_goes_on_with_a_state_of_its_own(journalled: bool, rate: int, scratch: Scratch) -> None:
+    """The same code gives what was delivered at each cut, whatever its state has come to; other code never does."""
+    scratch.write("in/numbers.txt", "1\n" * 10)
+    run = blue(scratch, *((FOLLOWED, JOURNAL) if journalled else ()))
+    scratch.write("green.py", BLUE.format(rate=rate) + "# edited\n")
+    beside, rounds = shadow(scratch), list[str]()
+    assert beside.stdout is not None
+    while len(rounds) < 3:
+        feed(scratch, range(1, 100))  # behind what the round before has had
+        line = beside.stdout.readline()
+        assert line, "it has ended"
+        rounds += [line] if "with a state of its own" in line else []
+    beside.send_signal(signal.SIGINT)
+    rest, _ = beside.communicate(timeout=60)
+    total = rest.splitlines()[-1]
+    found = re.fullmatch(
+        r"shadow: since epoch \d+: ([\d,]+) records, ([\d,]+) results equal(, [\d,]+ differ)?", total
+    )
+    assert found is not None, (rounds, rest)
+    if rate == 1:
+        assert (beside.returncode, found[1], found[3]) == (ExitCode.OK, found[2], None), (rounds, rest)
+    else:
+        assert (beside.returncode, found[2], found[3]) == (ExitCode.DIFFERENCE, "0", f", {found[1]} differ")
+    assert run.poll() is None
+    drained(run)
+
+
+def test_a_shadow_says_what_differs_and_takes_nothing(scratch: Scratch) -> None:
+    run = blue(scratch)
+    beside = shadow(scratch)
+    assert beside.stdout is not None
+    lines = [beside.stdout.readline() for _ in range(8)]
     assert any("differ" in line for line in lines) and any("sums, of record" in line for line in lines), lines
-    shadow.send_signal(signal.SIGINT)
-    shadow.communicate(timeout=60)
-    assert shadow.returncode == ExitCode.DIFFERENCE
+    beside.send_signal(signal.SIGINT)
+    beside.communicate(timeout=60)
+    assert beside.returncode == ExitCode.DIFFERENCE
     scratch.goes_on()
     run.send_signal(signal.SIGINT)
     run.communicate(timeout=60)

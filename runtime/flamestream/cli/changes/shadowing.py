@@ -1,0 +1,82 @@
+"""A shadow of a job of this machine: what it says while it compares, round by round, until the job ends.
+
+Does not: compare (audit/shadow/session.py), or say whether it may (take_over.py).
+"""
+
+import time
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from flamestream.audit.shadow.entered import LeftBehind
+from flamestream.audit.shadow.session import Shadow
+from flamestream.cli.changes import canary
+from flamestream.cli.output import say
+from flamestream.cli.snapshots import committed, newest
+from flamestream.job.validation import CheckedJob
+from flamestream.model.quoted import plain
+from flamestream.node.run_folder import RunFolder
+from flamestream.node.worker_process import WorkerProcessConfig
+
+PAUSE: Final = 1.0
+"""Seconds between two samples."""
+LOOK: Final = 0.1
+"""Seconds between two looks at what is new."""
+
+
+def sampled(job: CheckedJob, theirs: RunFolder, runs: WorkerProcessConfig) -> bool:
+    """The newest records through both codes, again and again. Whether anything differs."""
+    differs = False
+    while _runs(theirs):
+        time.sleep(PAUSE)
+        found = canary.wanted(job, theirs, runs)
+        say(canary.in_full(found))
+        differs |= found.differs or bool(found.refusal)
+    return differs
+
+
+def beside(job: CheckedJob, theirs: RunFolder, runs: WorkerProcessConfig) -> bool:
+    """All records behind a snapshot through the code of `job`, with a state of its own, beside what the other job has
+    delivered. Whether anything differs. Raises UserError for code that does not come to an end."""
+    while newest(job.job) is None and _runs(theirs):
+        time.sleep(LOOK)
+    with TemporaryDirectory(prefix="flamestream-shadow-") as place:
+        shadow = Shadow(
+            job,
+            runs.journal,
+            partial(newest, job.job),
+            partial(committed, job.job, theirs),
+            Path(place) / "snapshot",
+        )
+        for sink in shadow.unread:
+            say(plain(f"shadow: sink {sink!r} cannot be read back, so what goes there is not compared"))
+        try:
+            while _runs(theirs):
+                if not _said(shadow):
+                    time.sleep(LOOK)
+            with suppress(LeftBehind):  # the other one has ended
+                while _said(shadow):
+                    pass
+        finally:
+            say(plain(f"shadow: {shadow.total}"))
+        return shadow.total.differs
+
+
+def _runs(theirs: RunFolder) -> bool:
+    info = theirs.info()
+    return info is not None and info.running
+
+
+def _said(shadow: Shadow) -> bool:
+    """Whether there was a round."""
+    try:
+        found = shadow.round()
+    except LeftBehind as why:
+        say(plain(f"shadow: it begins anew with the newest snapshot: {why}"))
+        shadow.begin_anew()
+        return True
+    if found is not None:
+        say(plain(str(found)))
+    return found is not None

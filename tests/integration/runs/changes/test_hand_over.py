@@ -147,7 +147,7 @@ def test_a_shadow_goes_on_with_a_state_of_its_own(journalled: bool, rate: int, s
     rest, _ = beside.communicate(timeout=60)
     total = rest.splitlines()[-1]
     found = re.fullmatch(
-        r"shadow: since epoch \d+: ([\d,]+) records, ([\d,]+) results equal(, [\d,]+ differ)?", total
+        r"shadow: since epoch \d+: ([\d,]+) records, ([\d,]+) results? equal(, [\d,]+ differ)?", total
     )
     assert found is not None, (rounds, rest)
     if rate == 1:

@@ -8,7 +8,7 @@ import pytest
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
 from e2e.support.installation import OTHER_CLUSTER, Installation, another_operator, install
-from e2e.support.kube import Kube, until
+from e2e.support.kube import Kube, Object, until
 
 
 def test_green_goes_on_where_blue_ends_and_an_audit_finds_all_of_it(
@@ -83,6 +83,42 @@ def test_green_goes_on_in_another_namespace_with_the_leave_of_both(
         kube.delete("FlameStreamJob", blue.name)
         first = audited(green)
         until("results come", lambda: audited(green) > first, 120)
+    finally:
+        green.delete()
+        blue.delete()
+
+
+def compared(job: FolderJob, records: int) -> Object:
+    """What a shadow has found, once that is of more than so many records."""
+
+    def found(it: Object) -> Object | None:
+        canary = ((it.get("status", {}).get("preflight") or {}).get("canary")) or {}
+        return dict(canary) if canary.get("records", 0) > records else None
+
+    return dict(job.kube.wait("FlameStreamJob", job.name, found, 300))
+
+
+def test_a_shadow_goes_on_with_a_state_of_its_own_from_pod_to_pod(
+    installation: Installation, kube: Kube, elsewhere: Kube
+) -> None:
+    """In another namespace, where nobody sees the code of the job beside which it is."""
+    blue = FolderJob(kube, installation, fresh(), standby=0)
+    blue.start()
+    blue.wait_status("epoch")
+    its = blue.spec()
+    places = {name: its[name] for name in ("sources", "sinks")}
+    extra = {**places, "takeOver": {"job": f"{kube.namespace}/{blue.name}", "shadow": True}}
+    green = FolderJob(elsewhere, installation, fresh(), docs=blue.name, standby=0, extra=extra)
+    elsewhere.apply(installation.secret(), green.application())
+    blue.apply(handOver={"to": f"{elsewhere.namespace}/{green.name}"})
+    green.apply()
+    try:
+        first = compared(green, 0)
+        second = compared(green, first["records"])
+        for each in (first, second):
+            assert (each["differ"], each.get("newErrors", 0)) == (0, 0), each
+            assert each["equal"] and "begun anew" not in each["summary"], each
+        assert blue.condition("Ready")["status"] == "True" and not green.pods("driver")
     finally:
         green.delete()
         blue.delete()

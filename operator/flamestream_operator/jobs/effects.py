@@ -219,6 +219,7 @@ def _launch(
         application=driver.application,
         number=driver.launch,
         tasks=driver.tasks,
+        beside=status.run.stage == "TakingOver" or _succeeds(observed, status, driver),
     )
     yield do.Ensure(build_service(observed.job), key)
     yield do.Ensure(build_zookeeper(observed.job, observed.site.zookeeper), key)
@@ -242,6 +243,16 @@ def _launch(
         build_config(observed.job, driver.name, files_of(observed, launch, desired)), key, once=True
     )
     yield do.Create(build_driver_pod(launch), key)
+
+
+def _succeeds(observed: Observed, status: JobResourceStatus, driver: DriverStatus) -> bool:
+    """Whether it starts beside another driver of its application, whose workers run."""
+    return any(
+        other.name != driver.name
+        and other.application == driver.application
+        and observed.pod(other.name) is not None
+        for other in status.drivers
+    )
 
 
 def _reached(observed: Observed, status: JobResourceStatus, spec: Spec) -> do.Action:

@@ -14,7 +14,7 @@ from flamestream_operator.objects.pods import Launch, build_driver_config, build
 
 def launch_of(
     observed: Observed, status: JobResourceStatus, desired: Desired, plan: Plan, *, application: str,
-    number: int, tasks: int
+    number: int, tasks: int, beside: bool = False
 ) -> Launch:  # fmt: skip
     """Everything that the pods of one application's next start are made from."""
     from_config_map = plan.spec.application.config_map and desired.app_digest
@@ -29,6 +29,7 @@ def launch_of(
         pull_policy=plan.spec.image_pull_policy
         or ("IfNotPresent" if plan.spec.image else observed.site.pull_policy),
         coordinator=observed.site.coordinator,
+        beside=beside,
         avoid=tuple(sorted(suspects(observed))),
         app_config_map=names.application_copy(observed.name, desired.app_digest) if from_config_map else "",
     )

@@ -72,6 +72,8 @@ class Launch:
     coordinator: str
     app_config_map: str = ""
     """Copy of the application's ConfigMap; "": the application is in the image, or in one of its pyFiles."""
+    beside: bool = False
+    """A stream runs that its workers are to take over."""
     avoid: tuple[str, ...] = ()
     """Nodes that seem to be lost, though the scheduler does not know it yet."""
 
@@ -211,6 +213,7 @@ def build_driver_config(launch: Launch) -> Object:
         "job": identity(launch.job),
         "coordinator": launch.coordinator,
         "tasks": launch.tasks,
+        "beside": launch.beside,
         "batches": launch.spec.batches,
         "image": launch.image,
         "imagePullPolicy": launch.pull_policy,

@@ -58,6 +58,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "changing-code.md: flamestream run sums.yaml --drain # Ctrl-C drains flamestrea": (LINES, "a stop: test_changed_code.py"),
     "changing-code.md: kubectl patch fsj sums --type merge -p '{\"spec\": {\"handOver\"": (LINES, "needs a cluster: e2e/test_hand_over.py"),
     "changing-code.md: flamestream run green.yaml": (LINES, "a second job: test_hand_over.py"),
+    "changing-code.md: shadow: 100 records towards epoch 12, with a state of its ow": (SHOWN, "what a shadow says: test_hand_over.py"),
     "changing-code.md: kubectl flamestream savepoint sums --name before": (LINES, "needs a cluster: e2e/test_savepoints.py"),
     "changing-code.md: apiVersion: flamestream.dev/v1alpha1 kind: FlameStreamJob me": (OBJECT, ""),
     "changing-code.md: visits.reduce(name=\"visits\", key=\"user\", combine=fs.count())": (SHOWN, "a line of a graph: test_state_names.py"),

@@ -36,5 +36,18 @@ def test_executors_of_batches_are_missed_sooner_unless_the_user_says(tmp_path: P
 
 
 @pytest.mark.usefixtures("pod")
+def test_beside_a_stream_executors_come_a_few_at_a_time(tmp_path: Path) -> None:
+    def instances(*, beside: bool, tasks: int) -> str:
+        config = DriverConfig(
+            job="n.j", coordinator="c:1", tasks=tasks, beside=beside, image="i", image_pull_policy="Always",
+            pod_name_prefix="p",
+        )  # fmt: skip
+        return settings_of(config, tmp_path / "executor.json", tmp_path).conf["spark.executor.instances"]
+
+    assert [instances(beside=False, tasks=tasks) for tasks in (3, 100)] == ["3", "100"]
+    assert [instances(beside=True, tasks=tasks) for tasks in (3, 100)] == ["1", "13"]
+
+
+@pytest.mark.usefixtures("pod")
 def test_an_ipv6_address_stands_in_brackets(tmp_path: Path) -> None:
     assert settings(tmp_path).master == "k8s://https://[fd00::1]:443"

@@ -34,6 +34,8 @@ class DriverConfig(msgspec.Struct, frozen=True, kw_only=True, rename="camel", fo
     """host:port that workers dial."""
     tasks: int
     """Workers of this application, standbys included: one executor each."""
+    beside: bool = False
+    """A stream runs, which its workers are to take over: executors come a few at a time (gradual.py)."""
     batches: bool = False
     """Executors compute batches for a worker in the driver (`micro-batch`)."""
     image: str

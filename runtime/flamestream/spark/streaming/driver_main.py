@@ -33,6 +33,7 @@ from flamestream.spark.streaming.driver_config import (
     read_job,
     read_token,
 )
+from flamestream.spark.streaming.gradual import at_once
 from flamestream.spark.streaming.kubernetes import (
     FOR_BATCHES,
     KubernetesSettings,
@@ -55,6 +56,7 @@ def settings_of(config: DriverConfig, template: Path, scratch: Path) -> SparkSet
         image=config.image,
         pod_name_prefix=config.pod_name_prefix,
         executors=config.tasks,
+        at_once=at_once(config.tasks) if config.beside else config.tasks,
         template=str(template),
         api=api_server(),
     )

@@ -20,6 +20,7 @@ from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.model.errors import FlameStreamError
 from flamestream.node.worker_config import worker_config
 from flamestream.spark.streaming.driver_config import DriverConfig, read_zookeeper
+from flamestream.spark.streaming.gradual import grow_beside
 from flamestream.spark.streaming.kubernetes import DRIVER_PORT, address
 from flamestream.spark.streaming.session import SparkDriver
 from flamestream.spark.streaming.streaming import run_workers
@@ -49,6 +50,8 @@ def run_job(
         over.set()
 
     run_workers(spark.context, config.tasks, main, ended)
+    if config.beside:
+        grow_beside(spark.context, config.tasks)
     over.wait()
     if problems:
         raise problems[0]

@@ -1,5 +1,6 @@
 """Edits: what a change of spec or code restarts, and that what cannot run never stops the stream."""
 
+import json
 from typing import Any
 
 import pytest
@@ -93,6 +94,27 @@ def test_new_code_takes_over_a_stream_that_runs() -> None:
         record = world.fleet.records["default.job"]
         assert (record.code, record.attempt) == (digest, attempt + 1)  # one recovery, which is the tick
         assert (world.status.run.digest, world.status.run.next) == (digest, "")
+
+    played(play)
+
+
+def beside(world: World) -> dict[str, bool]:
+    """Whether each driver was told that a stream runs beside it."""
+    maps = {each["metadata"]["name"]: each.get("data") or {} for each in world.kubernetes.of("ConfigMap")}
+    return {
+        name: json.loads(data["driver-a.json"])["beside"]
+        for name, data in maps.items()
+        if name.startswith("job-driver-")
+    }
+
+
+def test_pods_that_start_beside_a_stream_leave_it_the_processors() -> None:
+    async def play(world: World) -> None:
+        await started(world)
+        assert beside(world) == {"job-driver-a-1": False}, "nobody waits for less than all"
+        world.edit_code("print(2)")
+        await world.calm(80)
+        assert beside(world)["job-driver-a-2"] is True
 
     played(play)
 

@@ -27,22 +27,24 @@ LOOK: Final = 0.1
 
 
 def sampled(job: CheckedJob, theirs: RunFolder, runs: WorkerProcessConfig) -> bool:
-    """The newest records through both codes, again and again. Whether anything differs."""
+    """The newest records through both codes, again and again, until somebody ends it. Whether anything differs."""
     differs = False
-    while _runs(theirs):
-        time.sleep(PAUSE)
-        found = canary.wanted(job, theirs, runs)
-        say(canary.in_full(found))
-        differs |= found.differs or bool(found.refusal)
+    with suppress(KeyboardInterrupt):
+        while _runs(theirs):
+            time.sleep(PAUSE)
+            found = canary.wanted(job, theirs, runs)
+            say(canary.in_full(found))
+            differs |= found.differs or bool(found.refusal)
     return differs
 
 
 def beside(job: CheckedJob, theirs: RunFolder, runs: WorkerProcessConfig) -> bool:
     """All records behind a snapshot through the code of `job`, with a state of its own, beside what the other job has
-    delivered. Whether anything differs. Raises UserError for code that does not come to an end."""
-    while newest(job.job) is None and _runs(theirs):
-        time.sleep(LOOK)
-    with TemporaryDirectory(prefix="flamestream-shadow-") as place:
+    delivered, until somebody ends it. Whether anything differs. Raises UserError for code that does not come to an
+    end."""
+    with TemporaryDirectory(prefix="flamestream-shadow-") as place, suppress(KeyboardInterrupt):
+        while newest(job.job) is None and _runs(theirs):
+            time.sleep(LOOK)
         shadow = Shadow(
             job,
             runs.journal,
@@ -53,15 +55,20 @@ def beside(job: CheckedJob, theirs: RunFolder, runs: WorkerProcessConfig) -> boo
         for sink in shadow.unread:
             say(plain(f"shadow: sink {sink!r} cannot be read back, so what goes there is not compared"))
         try:
-            while _runs(theirs):
-                if not _said(shadow):
-                    time.sleep(LOOK)
-            with suppress(LeftBehind):  # the other one has ended
-                while _said(shadow):
-                    pass
+            _follow(shadow, theirs)
         finally:
             say(plain(f"shadow: {shadow.total}"))
         return shadow.total.differs
+    return False
+
+
+def _follow(shadow: Shadow, theirs: RunFolder) -> None:
+    with suppress(KeyboardInterrupt):
+        while _runs(theirs):
+            if not _said(shadow):
+                time.sleep(LOOK)
+        while _said(shadow):  # what was committed last
+            pass
 
 
 def _runs(theirs: RunFolder) -> bool:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.store.folder import LocalStore
 from flamestream.store.zookeeper_access import NOWHERE
 from flamestream_operator.tools import shadow_session
@@ -35,7 +36,7 @@ def test_pods_go_on_one_behind_the_other(tmp_path: Path) -> None:
     job = ShadowedJob(tmp_path, TWICE)
     looks = 0
 
-    def committed() -> object:
+    def committed() -> SnapshotIndex:
         nonlocal looks
         looks += 1
         if looks == 3:  # behind its beginning
@@ -55,7 +56,7 @@ def test_an_obstacle_is_a_reason_and_code_that_ends_its_process_is_a_failure(tmp
     assert "saved nothing" in replace(session(job), committed=lambda: None).run(0.1).untried
     looks = iter([job.index, job.index])
 
-    def committed() -> object:
+    def committed() -> SnapshotIndex:
         found = next(looks, None)
         if found is None:
             job.commit(10)

@@ -11,7 +11,7 @@ once).
 import logging
 import threading
 import time
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from py4j.protocol import Py4JError
 
@@ -63,7 +63,8 @@ class SparkExecutors:
     """Those of a SparkContext, by what its JVM offers for allocation from outside."""
 
     def __init__(self, context: "SparkContext") -> None:
-        self._jvm, self._spark = context._jvm, context._jsc.sc()  # type: ignore[attr-defined]  # PySpark has no other way
+        self._jvm: Any = context._jvm
+        self._spark = context._jsc.sc()
 
     def there(self) -> int:
         return int(self._spark.getExecutorMemoryStatus().size()) - 1  # the driver is one of them

@@ -14,9 +14,10 @@ from flamestream.audit.shadow.entered import LeftBehind
 from flamestream.audit.shadow.session import Shadow, why_not_own
 from flamestream.audit.shadow.total import Total
 from flamestream.journal import places
+from flamestream.journal.file import head
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.store.folder import LocalStore
-from support.runs.past_run import Kind, own_modules
+from support.runs.past_run import Kind, own_modules, run_time
 from support.runs.shadowed_run import BEGIN, ShadowedJob
 
 TWICE = ("count + 1", "count + 2")
@@ -127,9 +128,31 @@ def trimmed(*_: object) -> object:
 
 def test_more_than_it_may_keep_has_it_begin_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(entered, "MOST_BYTES", 3 * entered.ENTRY_BYTES)
-    shadow = ShadowedJob(tmp_path).shadow()
+    job = ShadowedJob(tmp_path)
+    shadow = job.shadow()
+    job.commit(10)
     with pytest.raises(LeftBehind, match="wait for it"):
+        shadow.round()
+
+
+@pytest.mark.parametrize("looked", [True, False])
+def test_what_was_seen_before_it_was_trimmed_is_kept(looked: bool, tmp_path: Path) -> None:
+    job = ShadowedJob(tmp_path)
+    spec = job.checked.job.spec
+    assert spec.journal is not None
+    trims = msgspec.structs.replace(spec, journal=msgspec.structs.replace(spec.journal, keep=False))
+    job.checked = replace(job.checked, job=msgspec.structs.replace(job.checked.job, spec=trims))
+    shadow = job.shadow()
+    if looked:
         shadow.look()
+    (log,) = (tmp_path / "journal").glob("front-0/attempt-*.log")
+    log.write_bytes(head(run_time(9)))  # all that was in it is gone
+    job.commit(10)
+    if looked:
+        assert verdicts(shadow) == [(24, 0, 0, 0)]
+    else:
+        with pytest.raises(LeftBehind, match="were trimmed before they were seen"):
+            shadow.round()
 
 
 def test_a_sink_that_nobody_can_read_back_is_named(tmp_path: Path) -> None:

@@ -26,10 +26,8 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     """The cut where it began."""
     until: Time
     """Below it all was interpreted."""
-    records: int
-    """Records that had entered the job there."""
     places: tuple[FrontPosition, ...]
-    """Of timed fronts."""
+    """Of its fronts."""
     awaited: tuple[Awaited, ...]
     state: tuple[StateRow, ...]
     total: Total

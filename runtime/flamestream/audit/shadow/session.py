@@ -87,7 +87,7 @@ class Shadow:
         """What another one goes on with."""
         span = self._request.span
         return Kept(
-            code=span.code, since=span.begin, until=self._until, records=self._records,
+            code=span.code, since=span.begin, until=self._until,
             places=self._entered.places, awaited=self._request.awaited, state=span.state, total=self.total,
         )  # fmt: skip
 
@@ -107,7 +107,8 @@ class Shadow:
         index = self._committed()
         if index is None or index.cut <= self._until:
             return None
-        self.look()  # (!) behind the commit: all runs below its cut are in the journal by now, or trimmed
+        # (!) behind the commit: all runs below its cut are in the journal by now, or trimmed
+        self._entered.look(due=True)
         behind = self._entered.below(index)
         if not any(each.there or each.entries for each in behind):
             self._until = index.cut
@@ -123,7 +124,7 @@ class Shadow:
             Pace(self._rate(index), self._checked.job.spec.workers.least), index.epoch,
         )  # fmt: skip
         self.total = self.total.plus(canary)
-        return Round(canary, self._records_at(index) - self._records, self.total)
+        return Round(canary, self._records_at(index) - self._passed, self.total)
 
     def begin_anew(self) -> None:
         """With the newest snapshot. Raises as the constructor."""
@@ -143,14 +144,13 @@ class Shadow:
         self._fronts: dict[FrontId, bool] = {
             each.source.front.front: each.source.front.of_call for each in behind
         }
-        self._records: int = self._records_at(index)
         self._entered: Entered = Entered(behind, index.cut)
         self._delivered: Delivered = Delivered(self._checked, index.cut, self._job)
         return begins.epoch
 
     def _take_up(self, kept: Kept) -> None:
         """Go on where another process has stopped. Runs that were trimmed since are met by the first look."""
-        self.total, self._until, self._records = kept.total, kept.until, kept.records
+        self.total, self._until = kept.total, kept.until
         span = msgspec.structs.replace(self._request.span, begin=kept.since, savepoint=None, state=kept.state)
         self._request = msgspec.structs.replace(self._request, span=span, awaited=kept.awaited)
         self._entered = Entered(self._entered.places_at(kept.places), kept.until)
@@ -163,7 +163,6 @@ class Shadow:
     def _goes_on(self, found: Tried, index: SnapshotIndex) -> None:
         """Behind what a round has come to: with its state, at its places."""
         self._until = index.cut if found.through else found.until
-        self._records += found.records
         self._entered.pass_by(self._until, found.places)
         span = msgspec.structs.replace(self._request.span, savepoint=None, state=found.state)
         self._request = msgspec.structs.replace(self._request, span=span, awaited=found.awaited)
@@ -171,6 +170,11 @@ class Shadow:
     def _records_at(self, index: SnapshotIndex) -> int:
         """Records, and answers, that had entered the job at a cut."""
         return sum(each.records for each in index.fronts if each.front in self._fronts)
+
+    @property
+    def _passed(self) -> int:
+        """The same of its place."""
+        return sum(place.records for place in self._entered.places)
 
     def _rate(self, index: SnapshotIndex) -> float:
         """Records a second that have entered since the commit before."""

@@ -250,7 +250,6 @@ def test_spark_asks_for_nothing_else_and_a_user_cannot_have_it_ask() -> None:
         image="i",
         pod_name_prefix="p",
         executors=1,
-        at_once=1,
         template="t",
         api="https://a:1",
     )

@@ -55,8 +55,8 @@ def settings_of(config: DriverConfig, template: Path, scratch: Path) -> SparkSet
         driver_ip=_variable("POD_IP"),
         image=config.image,
         pod_name_prefix=config.pod_name_prefix,
-        executors=config.tasks,
-        at_once=at_once(config.tasks) if config.beside else config.tasks,
+        # the rest are asked for when these have started (driver_work.py)
+        executors=at_once(config.tasks) if config.beside else config.tasks,
         template=str(template),
         api=api_server(),
     )

@@ -72,9 +72,6 @@ class KubernetesSettings:
     image: str
     pod_name_prefix: str
     executors: int
-    """In the end."""
-    at_once: int
-    """How many of them start at the same time; the rest are asked for behind that (gradual.py)."""
     template: str
     """Path of the executor's pod template."""
     api: str
@@ -95,7 +92,7 @@ def kubernetes_conf(settings: KubernetesSettings, conf: Mapping[str, str] | None
         "spark.kubernetes.executor.podNamePrefix": settings.pod_name_prefix,
         "spark.kubernetes.executor.podTemplateFile": settings.template,
         "spark.kubernetes.allocation.batch.size": str(settings.executors),
-        "spark.executor.instances": str(settings.at_once),
+        "spark.executor.instances": str(settings.executors),
         "spark.driver.host": settings.driver_ip,  # and no bindAddress: executors would be told that one
     }
     for name, value in (conf or {}).items():

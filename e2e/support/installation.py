@@ -18,7 +18,7 @@ RELEASE = "flamestream"
 SYSTEM = "flamestream-system"
 READER = "default"
 """The account in the operator's namespace that may read its metrics."""
-DISK = "/var/tmp/flamestream-e2e"
+DISK = os.environ.get("E2E_DISK", "/var/tmp/flamestream-e2e")
 """On the nodes: claims of ZooKeeper and S3, and the folder that stands for a shared volume."""
 IMAGE = os.environ.get("E2E_IMAGE", "localhost/flamestream:e2e")
 OTHER_IMAGE = os.environ.get("E2E_OTHER_IMAGE", "" if "E2E_IMAGE" in os.environ else f"{IMAGE}-other")

@@ -12,7 +12,7 @@ from flamestream.audit.canary_steps import Awaited
 from flamestream.audit.code_span import StateRow
 from flamestream.audit.shadow.total import Total
 from flamestream.core.protocol.snapshot import FrontPosition
-from flamestream.model.decoding import from_msgpack
+from flamestream.model.decoding import DecodeError, from_msgpack
 from flamestream.model.time import Time
 from flamestream.ports import ObjectStore
 
@@ -34,9 +34,13 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def kept_of(store: ObjectStore, name: str, code: str) -> Kept | None:
-    """The newest that shadow `name` has left; None: none, or it is of other code. Raises Corrupt."""
+    """The newest that shadow `name` has left; None: none, or it is of other code, or of another release. Raises
+    Corrupt."""
     found = store.names(_folder(name))
-    kept = from_msgpack(store.get(found[-1]), Kept) if found else None
+    try:
+        kept = from_msgpack(store.get(found[-1]), Kept) if found else None
+    except DecodeError:
+        return None
     return kept if kept is not None and kept.code == code else None
 
 

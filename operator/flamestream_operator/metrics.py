@@ -19,6 +19,7 @@ from flamestream.core.protocol.latency import BOUNDS
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.event_time import END_OF_TIME
 from flamestream_operator.api.conditions import TYPES
+from flamestream_operator.operation_metrics import OperationMetrics
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # a second series of each counter, which nobody reads
 _counted: dict[str, dict[str, WorkerFigures]] = {}
@@ -159,6 +160,7 @@ _BY_JOB = [
 def observe(job: str, status: JobStatus, age: float) -> None:
     """A coordinator's word."""
     _count(job, status)
+    operations.hear(job, status)
     for cause in FAILURES:
         recoveries.labels(job, cause)  # from 0, so that the first one is seen
     epoch_age.labels(job).set(age)
@@ -223,6 +225,7 @@ def forget(job: str) -> None:
     """A job that is gone has no figures."""
     for store in (_counted, _latencies, _releases, _snapshots):
         store.pop(job, None)
+    operations.forget(job)
     for metric in _BY_JOB:
         # the job's name is the first of all labels
         for labels in [labels for labels in metric._metrics if labels[0] == job]:
@@ -349,4 +352,6 @@ def _histogram(name: str, text: str, figures: dict[str, _Classes]) -> HistogramM
     return family
 
 
+operations = OperationMetrics()
+REGISTRY.register(operations)
 REGISTRY.register(_Counted())

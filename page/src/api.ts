@@ -37,6 +37,19 @@ export interface Worker {
   slots: number;
 }
 
+// What a vertex of the graph does, of all workers together; in the order of the graph.
+export interface Operation {
+  operation: string;
+  items_in: number;
+  items_out: number;
+  in_rate: number;
+  out_rate: number;
+  busy: number;
+  item_us: number | null;
+  keys: number;
+  state_bytes: number;
+}
+
 export interface Status {
   job: string;
   phase: string;
@@ -46,6 +59,7 @@ export interface Status {
   updated: number;
   unsaved_since: number;
   workers: Worker[];
+  operations: Operation[];
   standbys: string[];
   warm: string[];
   wanted: number;

@@ -15,6 +15,10 @@ export function milliseconds(value: number | null | undefined): string {
   return value >= 100 ? `${value.toFixed(0)} ms` : `${value.toFixed(1)} ms`;
 }
 
+export function microseconds(value: number): string {
+  return value >= 1000 ? milliseconds(value / 1000) : `${value >= 10 ? value.toFixed(0) : value.toFixed(1)} µs`;
+}
+
 export function bytes(value: number): string {
   const units = ["B", "kB", "MB", "GB", "TB"];
   let place = 0;

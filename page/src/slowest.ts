@@ -2,7 +2,7 @@
 
 import type { Status } from "./api";
 import type { Vertex } from "./graph";
-import { milliseconds, percent } from "./format";
+import { microseconds, milliseconds, percent } from "./format";
 
 export interface Slowest {
   why: string;
@@ -18,8 +18,11 @@ export function slowest(status: Status, vertices: Vertex[]): Slowest {
   const sources = vertices.filter((vertex) => vertex.kind === "source").map((vertex) => vertex.id);
   if (!status.workers.length) return { why: "nobody takes part", vertices: [], worker: "" };
   if (busiest.busy >= BUSY) {
-    const between = vertices.filter((vertex) => vertex.kind !== "sink" && vertex.kind !== "source").map((vertex) => vertex.id);
-    return { why: `${busiest.worker} does not wait: busy ${percent(busiest.busy)} of the time`, vertices: between, worker: busiest.worker };
+    const all = status.operations.reduce((sum, operation) => sum + operation.busy, 0);
+    const most = status.operations.reduce((found, operation, at) => (operation.busy > (status.operations[found]?.busy ?? 0) ? at : found), 0);
+    const told = status.operations[most];
+    const which = told && all > 0 ? `; ${percent(told.busy / all)} of what operations take is at ${told.operation}${told.item_us === null ? "" : `, ${microseconds(told.item_us)} an item`}` : "";
+    return { why: `${busiest.worker} does not wait: busy ${percent(busiest.busy)} of the time${which}`, vertices: which ? [most] : [], worker: busiest.worker };
   }
   const all = status.latency?.p99_ms ?? 0;
   const released = status.release?.p99_ms ?? 0;

@@ -40,6 +40,7 @@ impl Flow {
     ) -> PyResult<Self> {
         let (mut vertices, states) = graph_of(vertices)?;
         let outlooks = outlooks(&mut vertices);
+        let count = vertices.len();
         Ok(Flow {
             errors: vertices.len() - 1,
             outlooks,
@@ -72,6 +73,7 @@ impl Flow {
             held: Held::default(),
             chunk: None,
             meter: Meter::default(),
+            led_on: vec![0; count],
         })
     }
 
@@ -157,13 +159,27 @@ impl Flow {
 
     /// From now on measure what each slot costs, by every so manieth entrance; with a clock in nanoseconds.
     fn measure(&mut self, every: u32, clocked: bool) {
-        self.meter.start(self.slots as usize, every, clocked);
+        self.meter.start(self.slots as usize, self.vertices.len(), every, clocked);
     }
 
     /// What each slot has cost since the last call, and the key that has most of it.
     fn measured<'py>(&mut self, py: Python<'py>) -> Vec<(u16, u64, Option<Bound<'py, PyBytes>>)> {
         let costs = self.meter.take().into_iter();
         costs.map(|(slot, cost, key)| (slot, cost, key.map(|key| PyBytes::new(py, &key)))).collect()
+    }
+
+    /// Of each vertex: how many items it has led on, and what it has cost, since the beginning; how many keys its
+    /// state has, and their bytes as snapshots have them.
+    fn by_operation(&mut self) -> Vec<(u64, u64, usize, usize)> {
+        let mut sizes = |vertex| {
+            self.states.get_mut(&vertex).map_or((0, 0), |state| with_table!(state, table => table.size()))
+        };
+        (0..self.errors)
+            .map(|vertex| {
+                let (keys, bytes) = sizes(vertex);
+                (self.led_on[vertex], self.meter.of(vertex), keys, bytes)
+            })
+            .collect()
     }
 
     /// How often transactions were decided: how many, runs, aborted ones, and the most contended rows.

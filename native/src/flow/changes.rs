@@ -59,7 +59,7 @@ impl Flow {
                 break;
             }
             let slot = state.slot;
-            entered = entered.or_else(|| Some(self.meter.enter(slot, &[])));
+            entered = entered.or_else(|| Some(self.meter.enter(slot, vertex, &[])));
             let (cause, changes) = state.look(py, &self.cuts)?;
             // (!) Under the cause of what has changed below, which is not above it: that of the item at hand may be.
             self.cause = cause;

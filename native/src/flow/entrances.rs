@@ -93,7 +93,7 @@ impl Flow {
             }
             _ => return self.apply(vertex, meta, payload, tombstone),
         };
-        let before = self.meter.enter(slot, measured);
+        let before = self.meter.enter(slot, vertex, measured);
         let done = self.worked_on(vertex, key, slot, meta, payload, tombstone);
         self.meter.leave(before);
         done

@@ -24,6 +24,7 @@ impl Flow {
         owned: Option<&Row>,
         tombstone: bool,
     ) -> PyResult<()> {
+        self.led_on[vertex] += 1;
         let count = self.vertices[vertex].outputs.len();
         if count == 1 {
             let output = self.vertices[vertex].outputs[0];
@@ -160,7 +161,7 @@ impl Flow {
         bytes: &[u8],
         tombstone: bool,
     ) -> PyResult<()> {
-        let before = self.meter.enter(slot, &[]);
+        let before = self.meter.enter(slot, vertex, &[]);
         let done = self.row_kept(py, vertex, slot, meta, bytes, tombstone);
         self.meter.leave(before);
         done
@@ -193,7 +194,7 @@ impl Flow {
         row: Row,
         tombstone: bool,
     ) -> PyResult<()> {
-        let before = self.meter.enter(slot, key);
+        let before = self.meter.enter(slot, vertex, key);
         let done = self.row_folded(py, vertex, key, slot, meta, row, tombstone);
         self.meter.leave(before);
         done

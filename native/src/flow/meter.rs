@@ -1,8 +1,9 @@
-//! Meter: what each slot costs. The mirror of `core/dataflow/meter.py`.
+//! Meter: what each slot and each operation costs. The mirror of `core/dataflow/meter.py`.
 //!
 //! A pass is a line of stretches: an item enters a slot, what it leads to enters another, and each is left
 //! again. Of so many stretches one is timed, drawn evenly, and stands for all of them: two readings of the
-//! clock would cost more than many an item, a countdown costs a nanosecond.
+//! clock would cost more than many an item, a countdown costs a nanosecond. What lies before the first door is
+//! the cost of the vertex that the item was taken up at.
 //!
 //! Keeps: nothing that is measured changes what is computed. Does not: measure unless it is asked to.
 
@@ -30,38 +31,56 @@ pub struct Meter {
     drawn: u32,
     /// When the stretch that is being timed began.
     began: Option<Instant>,
-    at: Option<u16>,
+    at: Door,
+    /// The vertex that the item at hand was taken up at.
+    origin: usize,
     costs: Vec<u64>,
+    /// By vertex, since the beginning.
+    by_vertex: Vec<u64>,
     frequent: Vec<Frequent>,
 }
+
+/// A slot that an item is in, and the vertex whose door it came through; None: it stands before a door.
+pub type Door = Option<(u16, usize)>;
 
 /// A slot, its cost, and the key that has most of it.
 pub type Cost = (u16, u64, Option<Key>);
 
 impl Meter {
-    pub fn start(&mut self, slots: usize, every: u32, clocked: bool) {
+    pub fn start(&mut self, slots: usize, vertices: usize, every: u32, clocked: bool) {
         *self = Meter {
             every,
             clocked,
             left: every.max(1),
             drawn: 0x9E37_79B9,
             costs: vec![0; slots],
+            by_vertex: vec![0; vertices],
             frequent: vec![Frequent::default(); slots],
             ..Meter::default()
         };
     }
 
-    /// An item enters `slot`. Gives what `leave` is to be told.
+    /// An item is taken up at `vertex`, before any door.
     #[inline]
-    pub fn enter(&mut self, slot: u16, key: &[u8]) -> Option<u16> {
+    pub fn take_up(&mut self, vertex: usize) {
+        if self.every != 0 && self.clocked {
+            self.cross(None);
+            self.origin = vertex;
+        }
+    }
+
+    /// An item enters `slot` through the door of `vertex`. Gives what `leave` is to be told.
+    #[inline]
+    pub fn enter(&mut self, slot: u16, vertex: usize, key: &[u8]) -> Door {
         if self.every == 0 {
             return None;
         }
         let before = self.at;
         if self.clocked {
-            self.cross(Some(slot));
+            self.cross(Some((slot, vertex)));
         } else {
             self.costs[slot as usize] += 1;
+            self.by_vertex[vertex] += 1;
         }
         if !key.is_empty() && (self.began.is_some() || !self.clocked) {
             self.vote(slot, key);
@@ -70,7 +89,7 @@ impl Meter {
     }
 
     #[inline]
-    pub fn leave(&mut self, before: Option<u16>) {
+    pub fn leave(&mut self, before: Door) {
         if self.every != 0 && self.clocked {
             self.cross(before);
         }
@@ -82,7 +101,7 @@ impl Meter {
     }
 
     #[inline]
-    fn cross(&mut self, to: Option<u16>) {
+    fn cross(&mut self, to: Door) {
         if self.began.is_some() {
             self.count();
         }
@@ -96,9 +115,11 @@ impl Meter {
 
     fn count(&mut self) {
         let Some(began) = self.began.take() else { return };
-        if let Some(slot) = self.at {
-            self.costs[slot as usize] += began.elapsed().as_nanos() as u64 * self.every as u64;
+        let cost = began.elapsed().as_nanos() as u64 * self.every as u64;
+        if let Some((slot, _)) = self.at {
+            self.costs[slot as usize] += cost;
         }
+        self.by_vertex[self.at.map_or(self.origin, |(_, vertex)| vertex)] += cost;
     }
 
     /// How many stretches later the next is timed: as many in the mean, and never in step with the graph.
@@ -120,6 +141,11 @@ impl Meter {
         } else {
             frequent.votes = frequent.votes.saturating_sub(1);
         }
+    }
+
+    /// What a vertex has cost since the beginning, with all that stands behind it up to the next door.
+    pub fn of(&self, vertex: usize) -> u64 {
+        self.by_vertex.get(vertex).copied().unwrap_or(0)
     }
 
     /// What was measured since the last call, of slots that cost anything.
@@ -144,23 +170,24 @@ mod tests {
     #[test]
     fn without_a_clock_each_entrance_costs_one() {
         let mut meter = Meter::default();
-        meter.start(4, 1, false);
-        let before = meter.enter(1, b"a");
-        let inner = meter.enter(2, b"b");
+        meter.start(4, 8, 1, false);
+        let before = meter.enter(1, 7, b"a");
+        let inner = meter.enter(2, 7, b"b");
         meter.leave(inner);
         meter.leave(before);
-        meter.enter(1, b"a");
+        meter.enter(1, 7, b"a");
         let costs: Vec<_> = meter.take().into_iter().map(|(slot, cost, _)| (slot, cost)).collect();
         assert_eq!(costs, [(1, 2), (2, 1)]);
+        assert_eq!(meter.of(7), 3);
         assert!(meter.take().is_empty());
     }
 
     #[test]
     fn what_is_inside_another_slot_is_that_ones() {
         let mut meter = Meter::default();
-        meter.start(4, 1, true);
-        let before = meter.enter(1, b"a");
-        let inner = meter.enter(2, b"b");
+        meter.start(4, 8, 1, true);
+        let before = meter.enter(1, 7, b"a");
+        let inner = meter.enter(2, 7, b"b");
         let started = std::time::Instant::now();
         while started.elapsed().as_millis() < 20 {}
         meter.leave(inner);
@@ -171,15 +198,29 @@ mod tests {
     }
 
     #[test]
+    fn what_stands_before_a_door_is_of_where_it_was_taken_up() {
+        let mut meter = Meter::default();
+        meter.start(4, 8, 1, true);
+        meter.take_up(2);
+        let started = std::time::Instant::now();
+        while started.elapsed().as_millis() < 20 {}
+        let before = meter.enter(1, 7, b"a");
+        meter.leave(before);
+        meter.end();
+        assert!(meter.of(2) >= 20_000_000 && meter.of(7) < meter.of(2));
+        assert!(meter.take().iter().all(|(_, cost, _)| *cost < 20_000_000), "no slot's cost");
+    }
+
+    #[test]
     fn a_key_is_named_that_most_samples_were_of() {
         let mut meter = Meter::default();
-        meter.start(1, 1, false);
+        meter.start(1, 8, 1, false);
         for number in 0..100u32 {
-            meter.enter(0, if number % 4 == 0 { b"rare" } else { b"hot" });
+            meter.enter(0, 7, if number % 4 == 0 { b"rare" } else { b"hot" });
         }
         assert_eq!(meter.take()[0].2.as_ref().map(|key| key.as_slice()), Some(b"hot".as_slice()));
         for number in 0..100u32 {
-            meter.enter(0, &number.to_be_bytes());
+            meter.enter(0, 7, &number.to_be_bytes());
         }
         assert_eq!(meter.take()[0].2, None);
     }

@@ -96,4 +96,7 @@ pub struct Flow {
     held: Held,
     chunk: Option<Chunk>,
     meter: Meter,
+    /// How many items each vertex has led on, those that were taken back with them; each edge out of it has
+    /// that many.
+    led_on: Vec<u64>,
 }

@@ -20,6 +20,7 @@ impl Flow {
         payload: Bound<'_, PyAny>,
         tombstone: bool,
     ) -> PyResult<()> {
+        self.led_on[vertex] += 1;
         let count = self.vertices[vertex].outputs.len();
         if count == 1 {
             let output = self.vertices[vertex].outputs[0];

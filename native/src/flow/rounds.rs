@@ -73,6 +73,7 @@ impl Flow {
         payload: Bound<'_, PyAny>,
         tombstone: bool,
     ) -> PyResult<()> {
+        self.led_on[vertex] += 1;
         let count = self.vertices[vertex].outputs.len();
         for edge in 0..count {
             let output = self.vertices[vertex].outputs[edge];

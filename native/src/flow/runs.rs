@@ -15,6 +15,9 @@ impl Flow {
         self.pass = if self.others_first { ALL } else { 0 }; // new runs alone come to no state
         self.later.clear();
         work.sort_by(|one, other| one.meta.cmp(&other.meta).then(one.tombstone.cmp(&other.tombstone)));
+        if let Some(first) = work.first() {
+            self.meter.take_up(first.vertex); // what is asked ahead of all
+        }
         let ahead = self.ahead(py, work.iter().map(|item| Some((item.vertex, &item.payload))))?;
         for (number, item) in work.into_iter().enumerate() {
             self.go_round_below(py, &item.meta)?;
@@ -40,6 +43,7 @@ impl Flow {
         item: Work,
     ) -> PyResult<()> {
         self.cause = item.cause;
+        self.meter.take_up(item.vertex);
         match (item.payload, item.place) {
             (payload, _) if ahead.has(number) => {
                 self.go_ahead(py, ahead, number, item.meta, payload, item.tombstone)

@@ -251,6 +251,7 @@ impl Flow {
         place: Place<'_>,
         tombstone: bool,
     ) -> PyResult<()> {
+        self.led_on[vertex] += 1;
         let count = self.vertices[vertex].outputs.len();
         if count == 1 {
             let output = self.vertices[vertex].outputs[0];

@@ -48,13 +48,6 @@ impl<C> Bucket<C> {
     pub fn takes(&self, change: usize) -> bool {
         self.chain + change <= self.full + FULL_ABOVE
     }
-
-    /// Its row in a snapshot, whose size counts from now on: the whole state, or a change.
-    pub fn row<'py>(&mut self, py: Python<'py>, full: bool, state: Bound<'py, PyBytes>) -> Changed<'py> {
-        let size = state.as_bytes().len();
-        (self.full, self.chain) = if full { (size, 0) } else { (self.full, self.chain + size) };
-        Changed { slot: self.slot, key: PyBytes::new(py, &self.key), full, state }
-    }
 }
 
 /// The items of a bucket, ascending, with what stands after each.

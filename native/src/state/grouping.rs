@@ -136,7 +136,7 @@ impl Grouping {
             let payload = payload.bind(py);
             encoding::put(py, &mut state, payload).or_else(|_| refused(payload, &mut state))?;
         }
-        Ok(Some(bucket.row(py, true, PyBytes::new(py, &state))))
+        Ok(Some(self.table.row(py, at, true, PyBytes::new(py, &state))))
     }
 }
 

@@ -2,9 +2,11 @@
 //! `core/dataflow/keyed_state.py`.
 
 use crate::meta::Floor;
-use crate::state::buckets::{Bucket, Content};
+use crate::state::buckets::{Bucket, Changed, Content};
 use crate::state::matching::Matching;
 use hashbrown::{DefaultHashBuilder, HashTable};
+use pyo3::types::{PyBytes, PyBytesMethods};
+use pyo3::Python;
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use std::ops::Bound;
@@ -22,6 +24,8 @@ pub struct Table<C> {
     pub encoding: Vec<u32>,
     /// Buckets that the trimming behind a commit still has to visit.
     visiting: Vec<u32>,
+    /// What all buckets have stored, in full and behind that.
+    bytes: usize,
 }
 
 impl<C: Content> Table<C> {
@@ -35,6 +39,7 @@ impl<C: Content> Table<C> {
             dirty: Vec::new(),
             encoding: Vec::new(),
             visiting: Vec::new(),
+            bytes: 0,
         }
     }
 
@@ -89,6 +94,7 @@ impl<C: Content> Table<C> {
 
     fn remove(&mut self, at: u32) {
         let bucket = self.buckets[at as usize].take().expect("a bucket is removed once");
+        self.bytes -= bucket.full + bucket.chain;
         if let Ok(found) = self.by_key.find_entry(self.hasher.hash_one(&*bucket.key), |other| *other == at) {
             found.remove();
         }
@@ -200,9 +206,40 @@ impl<C: Content> Table<C> {
     /// The content of a bucket that is about to be restored, of which so many bytes are stored in full, and
     /// behind that. None in full: it is of an older version (core/dataflow/stored.py).
     pub fn restored(&mut self, key: &[u8], slot: u16, full: usize, chain: usize) -> &mut C {
-        let bucket = self.made(key, slot);
-        (bucket.full, bucket.chain, bucket.older) = (full, chain, full == 0);
+        self.drop(key);
+        let at = self.add(key, slot);
+        self.resize(at, full, chain);
+        let bucket = self.at(at);
+        bucket.older = full == 0;
         &mut bucket.content
+    }
+
+    /// So many bytes of a bucket are stored in full, and behind that.
+    pub fn resize(&mut self, at: u32, full: usize, chain: usize) {
+        let bucket = self.at(at);
+        let before = bucket.full + bucket.chain;
+        (bucket.full, bucket.chain) = (full, chain);
+        self.bytes = self.bytes - before + full + chain;
+    }
+
+    /// The row of a bucket in a snapshot, whose size counts from now on: the whole state, or a change.
+    pub fn row<'py>(
+        &mut self,
+        py: Python<'py>,
+        at: u32,
+        full: bool,
+        state: pyo3::Bound<'py, PyBytes>,
+    ) -> Changed<'py> {
+        let (size, bucket) = (state.as_bytes().len(), self.at(at));
+        let (slot, key) = (bucket.slot, PyBytes::new(py, &bucket.key));
+        let sizes = if full { (size, 0) } else { (bucket.full, bucket.chain + size) };
+        self.resize(at, sizes.0, sizes.1);
+        Changed { slot, key, full, state }
+    }
+
+    /// How many keys there are, and bytes as snapshots have them.
+    pub fn size(&self) -> (usize, usize) {
+        (self.by_key.len(), self.bytes)
     }
 
     /// Put about so many more keys in order. Whether some are left.

@@ -38,13 +38,12 @@ pub trait Rows {
         // a change needs a state to stand behind: one at the committed cut, and one that was stored in full
         if self.table().at(at).is_stored(before) {
             if let Some(change) = self.change(py, at, before, newest)? {
-                let bucket = self.table().at(at);
-                if bucket.takes(change.as_bytes().len()) {
-                    return Ok(Some(bucket.row(py, false, change)));
+                if self.table().at(at).takes(change.as_bytes().len()) {
+                    return Ok(Some(self.table().row(py, at, false, change)));
                 }
             }
         }
         let state = PyBytes::new(py, &self.full(py, at, newest)?);
-        Ok(Some(self.table().at(at).row(py, true, state)))
+        Ok(Some(self.table().row(py, at, true, state)))
     }
 }

@@ -79,7 +79,7 @@ function one(each: Descent, vertices: Vertex[], job: string, first: boolean): HT
 
 function marked(vertices: Vertex[], way: number[]): HTMLElement {
   const drawing = drawn(vertices, window.innerWidth < 700);
-  for (const vertex of vertices) drawing.say(vertex.id, way.includes(vertex.id) ? "passed" : "", way.includes(vertex.id));
+  for (const vertex of vertices) drawing.say(vertex.id, { below: way.includes(vertex.id) ? "passed" : "", figures: "", along: "", slow: way.includes(vertex.id) });
   return h("div", { class: "picture scroll", tabindex: "0", role: "region", "aria-label": "Its way" }, drawing.element);
 }
 

@@ -1,6 +1,6 @@
 import { type Described, type Figures, type Ran, type Status, type Worker, ask, follow, of } from "../api";
 import { h, put, say } from "../dom";
-import { age, bytes, count, milliseconds, percent, rate } from "../format";
+import { age, bytes, count, microseconds, milliseconds, percent, rate } from "../format";
 import { type Drawing, type Vertex, drawn, second } from "../graph";
 import { slowest } from "../slowest";
 import { type View, address } from "../view";
@@ -57,7 +57,7 @@ export const job: View = (root, place) => {
     if (problems.childElementCount !== complaints.length || complaints.some((text, at) => problems.children[at]?.textContent !== text)) put(problems, ...complaints.map((text) => h("li", {}, text)));
     const found = slowest(status, plan.vertices);
     say(why, told.running ? `Slowest: ${found.why}.` : "");
-    if (drawing) for (const vertex of plan.vertices) drawing.say(vertex.id, below(vertex, plan, status, last), told.running && found.vertices.includes(vertex.id));
+    if (drawing) for (const vertex of plan.vertices) drawing.say(vertex.id, { ...figures(vertex, status, told.running), slow: told.running && found.vertices.includes(vertex.id) });
     shares(slots, status.workers, found.worker);
     strip(workers, status, told.pids, found.worker, place.job);
     const went = status.last_recovery;
@@ -109,15 +109,19 @@ function sentence(told: Described): string {
   return told.state;
 }
 
-function below(vertex: Vertex, plan: Plan, status: Status, last: Record<string, number | null>): string {
-  const only = (kind: string): boolean => plan.vertices.filter((each) => each.kind === kind).length === 1;
-  if (vertex.kind === "source") {
-    const late = status.late[vertex.name] ?? 0;
-    const come = only("source") ? `${rate(last["items_in"])} /s` : "source";
-    return late ? `${come}, ${count(late)} late` : come;
-  }
-  if (vertex.kind === "sink" && only("sink")) return `${rate(last["items_out"])} /s`;
-  return second(vertex);
+// What a vertex is and does, and what each edge out of it carries. A job that has ended carries nothing.
+function figures(vertex: Vertex, status: Status, running: boolean): { below: string; figures: string; along: string } {
+  const operation = status.operations[vertex.id];
+  const late = status.late[vertex.name] ?? 0;
+  const below = late ? `${second(vertex)}, ${count(late)} late` : second(vertex);
+  if (!operation) return { below, figures: "", along: "" };
+  const told = [
+    operation.keys ? `${count(operation.keys)} keys` : "",
+    operation.keys ? bytes(operation.state_bytes) : "",
+    running ? (vertex.kind === "sink" ? `${rate(operation.in_rate)} /s in` : "") : `${count(operation.items_in)} items`,
+    running && operation.item_us ? `${microseconds(operation.item_us)} an item` : "",
+  ];
+  return { below, figures: told.filter(Boolean).join(" · "), along: running ? `${rate(operation.out_rate)} /s` : "" };
 }
 
 // The slots as a strip: each worker's part is as wide as its share of them.

@@ -9,6 +9,29 @@ import msgspec
 from flamestream.model.ids import SourceName
 
 
+class OperationFigures(msgspec.Struct, frozen=True, kw_only=True):
+    """Figures of a vertex of the graph, of all workers together. An item that is taken back counts as one more."""
+
+    operation: str
+    """Its place in the graph, and what it is."""
+    items_in: int = 0
+    """Items that came along the edges to it, since the workers of now began."""
+    items_out: int = 0
+    """Items that it has led on: so many along each edge out of it."""
+    in_rate: float = 0.0
+    """A second, in the last two."""
+    out_rate: float = 0.0
+    busy: float = 0.0
+    """The time that it takes a second, in seconds, with all that stands behind it up to the next door; told by
+    samples."""
+    item_us: float | None = None
+    """The same for an item, in microseconds; None: there was none in the last two seconds."""
+    keys: int = 0
+    """Keys that its state has."""
+    state_bytes: int = 0
+    """Bytes of its state as snapshots have it."""
+
+
 class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Figures of a worker, from its last heartbeat."""
 
@@ -61,6 +84,8 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     """Spans of traces that the collector has taken from it."""
     spans_dropped: int = 0
     """Spans that the collector did not get."""
+    operations: list[tuple[str, int, int]] = []
+    """What it has done at each vertex of the graph: the vertex, items in, items out."""
 
 
 class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +150,8 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Microseconds since 1970: when something happened that no epoch has saved yet; 0: an idle stream,
     everything is saved."""
     workers: list[WorkerFigures] = []
+    operations: list[OperationFigures] = []
+    """The vertices of the graph, in its order: the first 256."""
     standbys: list[str] = []
     warm: list[str] = []
     """Those of the standbys that have the committed snapshot at hand, so that a takeover need not read it."""

@@ -1,7 +1,7 @@
 """The busy meter: where a worker's time goes, told to the coordinator every two seconds.
 
-The loop counts the time in which it waits, the dataflow what its slots cost (core/dataflow/meter.py), and a
-source that gets no credit could give more than is taken.
+The loop counts the time in which it waits, the dataflow what its slots cost (core/dataflow/meter.py) and what each
+operation does, and a source that gets no credit could give more than is taken.
 
 Keeps: a report is of the time since the last one, and its size is bounded; keys are users' data, and stay in
 the worker's log where others read the status. Does not: decide what follows (core/coordinator/balance.py,
@@ -13,11 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from flamestream.core.dataflow.contention import Contended
-from flamestream.core.dataflow.meter import Cost
+from flamestream.core.dataflow.meter import Cost, OperationCount
 from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy
 from flamestream.model import payload as codec
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Fence, Slot
 from flamestream.model.time import FrontId, Instant
+from flamestream.node.operations import OperationMeter
 
 log = logging.getLogger(__name__)
 REPORT_US: Final = 2_000_000
@@ -33,6 +35,7 @@ class Measured(Protocol):
 
     def measured(self) -> list[Cost]: ...
     def contended(self) -> Contended: ...
+    def by_operation(self) -> list[OperationCount]: ...
 
 
 class BusyMeter:
@@ -40,11 +43,12 @@ class BusyMeter:
     keys are not told."""
 
     def __init__(
-        self, flow: Measured, waited: Callable[[], int], began: Instant, *, private: bool,
+        self, flow: Measured, graph: Graph, waited: Callable[[], int], began: Instant, *, private: bool,
         every_us: int = REPORT_US, spans: Callable[[], tuple[int, int]] | None = None,
     ) -> None:  # fmt: skip
         """`spans`: how many of traces were exported and dropped so far; None: there are none."""
         self._flow, self._waited, self._private, self._every_us = flow, waited, private, every_us
+        self._operations = OperationMeter(graph)
         self._spans = spans
         self._since, self._waited_before = began, waited()
         self._fence: Fence | None = None
@@ -69,6 +73,7 @@ class BusyMeter:
         busy_us = max(0, us - (waited - self._waited_before))
         self._since, self._waited_before = now, waited
         costs = sorted(self._flow.measured(), key=lambda cost: (-cost[1], cost[0]))
+        operations = self._operations.report(self._flow.by_operation())
         held_us = max([self._held_us, *(now - since for since in self._held.values())], default=0)
         self._held, self._held_us = dict.fromkeys(self._held, now), 0
         if fence != self._fence:
@@ -82,7 +87,9 @@ class BusyMeter:
             keys = []
         rows = [] if self._private else self._rows()
         told = (0, 0) if self._spans is None else self._spans()
-        return Busy(fence, us, busy_us, slots[:MOST_SLOTS], rest, keys, min(us, held_us), rows, *told)
+        return Busy(
+            fence, us, busy_us, slots[:MOST_SLOTS], rest, keys, min(us, held_us), rows, *told, operations
+        )
 
     def _keys(self, costs: Sequence[Cost]) -> list[tuple[Slot, str]]:
         """The frequent keys of the slots that cost most."""

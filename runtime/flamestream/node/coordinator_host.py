@@ -29,6 +29,7 @@ from flamestream.model.ids import Epoch, LayoutVersion, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
+from flamestream.node.operations import operations
 from flamestream.ports import Background, JobRecords, ObjectStore, Reactor, Timer
 from flamestream.store.deletions import Deletions
 from flamestream.store.snapshot_index import read_index, write_index
@@ -351,7 +352,9 @@ class CoordinatorHost:
             phase=status.phase, graph=self._settings.graph, attempt=status.attempt, layout=self._layout,
             epoch=status.epoch, cut=status.cut, cut_time=timestamp_of(status.cut),
             unsaved_since=self._unsaved_since,
-            workers=[self._figures_of(worker) for worker in status.workers], standbys=list(status.standbys),
+            workers=[self._figures_of(worker) for worker in status.workers],
+            operations=operations([busy for worker in status.workers if (busy := self._busy.get(worker))]),
+            standbys=list(status.standbys),
             warm=[each for each in status.standbys if self.is_warm(each)], code=status.code,
             successors=list(status.successors), refusal=status.refusal, refused=status.refused,
             before=status.before, watched=status.watched, wanted=status.wanted,
@@ -414,6 +417,7 @@ class CoordinatorHost:
             latencies_us=said.latency_us, releases=list(said.release), releases_us=said.release_us,
             transactions=said.transactions, decisions=said.decisions, aborted=said.aborted,
             contended=[] if busy is None else list(busy.rows), slots=self._slots.get(worker, 0),
+            operations=[(each.name, each.items_in, each.items_out) for each in busy.operations] if busy else [],
             spans=0 if busy is None else busy.spans, spans_dropped=0 if busy is None else busy.spans_dropped,
         )  # fmt: skip
 

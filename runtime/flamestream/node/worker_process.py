@@ -179,7 +179,7 @@ class _WorkerProcess:
         )
         self._spans: SpanExport | None = None
         stepped = worker if config.tracing is None else self._traced(graph, config.tracing)
-        self._host = WorkerHost(stepped, self._reactor, self._inbox, self._ports())
+        self._host = WorkerHost(stepped, self._reactor, self._inbox, self._ports(graph))
 
     def run(self) -> int:
         """Run until the worker exits. The exit code."""
@@ -245,7 +245,7 @@ class _WorkerProcess:
 
     # --- ports ----------------------------------------------------------------------------------------------
 
-    def _ports(self) -> Ports:
+    def _ports(self, graph: Graph) -> Ports:
         config, post = self._config, self._inbox.append
         snapshots = StoreSnapshots(
             self._store,
@@ -259,6 +259,7 @@ class _WorkerProcess:
         self._worker.flow.measure(EVERY, time.monotonic_ns)
         busy = BusyMeter(
             self._worker.flow,
+            graph,
             lambda: self._reactor.waited_us,
             self._reactor.instant(),
             private=config.private,

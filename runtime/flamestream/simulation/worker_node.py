@@ -9,7 +9,7 @@ Does not: decide who is started again when (cluster.py).
 from collections.abc import Callable, Sequence
 
 from flamestream.core.dataflow.contention import Contended
-from flamestream.core.dataflow.meter import Cost
+from flamestream.core.dataflow.meter import Cost, OperationCount
 from flamestream.core.dataflow.parts import Flow, Parts
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol.events import Event, FromCoordinator, JournalAppended, Woken
@@ -45,6 +45,7 @@ class WorkerNode(Process):
     ) -> None:  # fmt: skip
         super().__init__(world, me, outside.turn)
         self.id = me
+        self._graph = graph
         self.exit: a.Exit | None = None
         self.link: ControlLink | None = None
         self.core = Worker(me, graph, settings, parts)
@@ -70,7 +71,9 @@ class WorkerNode(Process):
     def measure(self, entrance_us: int) -> None:
         """Tell the coordinator what slots cost, at so many microseconds an item."""
         load = VirtualLoad(self.core.flow, entrance_us, lambda: self.instant)
-        self._meter = BusyMeter(load, load.waited, self.instant, private=True, every_us=self._heartbeat)
+        self._meter = BusyMeter(
+            load, self._graph, load.waited, self.instant, private=True, every_us=self._heartbeat
+        )
 
     def hello(self) -> Hello:
         """First on every connection."""
@@ -228,6 +231,10 @@ class VirtualLoad:
         """The cost of each slot since the last call."""
         costs, self._costs = self._costs, []
         return costs
+
+    def by_operation(self) -> list[OperationCount]:
+        """What each vertex has led on and keeps."""
+        return self._flow.by_operation()
 
     def contended(self) -> Contended:
         """How often transactions were decided."""

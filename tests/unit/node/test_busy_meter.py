@@ -3,9 +3,10 @@
 import msgspec
 import pytest
 
+import flamestream as fs
 from flamestream.core.dataflow.contention import Contended
-from flamestream.core.dataflow.meter import Cost
-from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy
+from flamestream.core.dataflow.meter import Cost, OperationCount
+from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy, Operation
 from flamestream.model import payload as codec
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Slot
 from flamestream.model.time import FrontId, Instant
@@ -13,6 +14,9 @@ from flamestream.node.busy_meter import REPORT_US, BusyMeter
 
 FENCE = Fence(Attempt(1), LayoutVersion(1))
 FRONT = FrontId(0)
+GRAPH = fs.Graph("g")
+GRAPH.source("in").map(len).sink("out")
+NOTHING = [Operation(name) for name in ("0 in", "1 map len", "2 out")]
 MS = 1000
 
 
@@ -22,9 +26,13 @@ class Flow:
     def __init__(self) -> None:
         self.costs: list[Cost] = []
         self.rows: tuple[tuple[bytes, int], ...] = ()
+        self.operations = [OperationCount(0, 0, 0, 0)] * 3
 
     def contended(self) -> Contended:
         return Contended(rows=self.rows)
+
+    def by_operation(self) -> list[OperationCount]:
+        return self.operations
 
     def measured(self) -> list[Cost]:
         costs, self.costs = self.costs, []
@@ -34,7 +42,7 @@ class Flow:
 class Metered:
     def __init__(self, private: bool = False) -> None:
         self.flow, self.waited, self.now = Flow(), 0, Instant(0)
-        self.meter = BusyMeter(self.flow, lambda: self.waited, self.now, private=private)
+        self.meter = BusyMeter(self.flow, GRAPH, lambda: self.waited, self.now, private=private)
         assert self.meter.report(FENCE, self.now) is None, "what was before is of another fence"
 
     def after(self, us: int, waited: int, *costs: Cost) -> Busy | None:
@@ -45,7 +53,9 @@ class Metered:
 
 def test_spans_of_traces_are_told_since_the_beginning() -> None:
     counts = [7, 2]
-    meter = BusyMeter(Flow(), lambda: 0, Instant(0), private=False, spans=lambda: (counts[0], counts[1]))
+    meter = BusyMeter(
+        Flow(), GRAPH, lambda: 0, Instant(0), private=False, spans=lambda: (counts[0], counts[1])
+    )
     assert meter.report(FENCE, Instant(0)) is None
     told = meter.report(FENCE, Instant(REPORT_US))
     assert told is not None and (told.spans, told.spans_dropped) == (7, 2)
@@ -64,8 +74,10 @@ def test_contended_rows_are_told_in_words_unless_keys_are_private(private: bool)
 
 def test_the_time_in_which_the_loop_did_not_wait_is_busy() -> None:
     metered = Metered()
-    assert metered.after(REPORT_US, 500 * MS) == Busy(FENCE, REPORT_US, REPORT_US - 500 * MS)
-    assert metered.after(REPORT_US, REPORT_US) == Busy(FENCE, REPORT_US, 0)
+    assert metered.after(REPORT_US, 500 * MS) == Busy(
+        FENCE, REPORT_US, REPORT_US - 500 * MS, operations=NOTHING
+    )
+    assert metered.after(REPORT_US, REPORT_US) == Busy(FENCE, REPORT_US, 0, operations=NOTHING)
 
 
 def test_it_is_not_told_more_often_than_people_want_to_know() -> None:
@@ -100,7 +112,9 @@ def test_what_was_measured_for_an_older_attempt_is_forgotten() -> None:
     metered, newer = Metered(), Fence(Attempt(2), LayoutVersion(2))
     metered.flow.costs = [(Slot(1), 5_000_000, None)]
     assert metered.meter.report(newer, Instant(REPORT_US)) is None
-    assert metered.meter.report(newer, Instant(2 * REPORT_US)) == Busy(newer, REPORT_US, REPORT_US)
+    assert metered.meter.report(newer, Instant(2 * REPORT_US)) == Busy(
+        newer, REPORT_US, REPORT_US, operations=NOTHING
+    )
 
 
 def test_a_source_without_credit_could_give_more() -> None:

@@ -102,16 +102,18 @@ impl Transactions {
         cut: &Floor,
     ) -> PyResult<Option<Changed<'py>>> {
         let Some((before, newest)) = self.kept.table.between(at, committed, cut) else { return Ok(None) };
-        let bucket = self.kept.table.at(at);
+        let table = &mut self.kept.table;
+        let bucket = table.at(at);
+        let (is_deleted, chain) = (bucket.content.is_deleted(newest), bucket.chain);
         let is_stored = before > 0 && !bucket.content.is_deleted(before);
         if !is_stored {
-            bucket.full = 0; // (!) behind a deletion a row is full
+            table.resize(at, 0, chain); // (!) behind a deletion a row is full
         }
-        if !bucket.content.is_deleted(newest) {
+        if !is_deleted {
             return self.kept.row(py, at, committed, cut);
         }
-        let row = bucket.row(py, true, PyBytes::new(py, DELETED));
-        (bucket.full, bucket.chain) = (0, 0);
+        let row = table.row(py, at, true, PyBytes::new(py, DELETED));
+        table.resize(at, 0, 0);
         Ok(is_stored.then_some(row))
     }
 

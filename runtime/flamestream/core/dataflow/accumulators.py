@@ -102,7 +102,7 @@ class Accumulators(KeyedState[Accumulation]):
         whole, state = to_store(older, accumulator, full, bucket.chain)
         # If this epoch aborts these are wrong, which does no harm: with a committed state they only bound its
         # chain.
-        bucket.full, bucket.chain = (len(state), 0) if whole else (full, bucket.chain + len(state))
+        self._resize(bucket, *((len(state), 0) if whole else (full, bucket.chain + len(state))))
         return Row(number, bucket.slot, bucket.key, epoch, whole, state)
 
     def _between(self, bucket: Accumulation, committed: Meta, cut: Meta) -> tuple[int, int]:

@@ -12,6 +12,7 @@ Does not: say what a vertex does (operations.py); ack, stamp, release (worker.py
 Source: EDBT 2018, sections 2 and 3.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
 from operator import itemgetter
@@ -22,7 +23,7 @@ from flamestream.core.dataflow.barrier import Barrier
 from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.grouping import Grouping
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.dataflow.meter import Clock, Cost, Meter
+from flamestream.core.dataflow.meter import Clock, Cost, Meter, OperationCount
 from flamestream.core.dataflow.operations import Enter, Fail, Handle, Operations
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.placing import Place
@@ -102,7 +103,8 @@ class Dataflow(Operations):
         self._annihilated: set[int] = set()
         # An error item that this door cannot place is held, as under `onError: fail`: given to the door
         # again, it would fail for ever.
-        errors = self._place_of_errors(), self._metered(self._sink(self.errors), votes=False), output.error
+        handle = self._metered(self.errors, self._sink(self.errors), votes=False)
+        errors = self._place_of_errors(), handle, output.error
         self._dead_letter = (
             output.error if settings.dead_letter is None else self._routed(self.errors, *errors)
         )
@@ -171,12 +173,14 @@ class Dataflow(Operations):
 
     def _process(self, work: list[Work]) -> None:
         work.sort(key=_IN_ORDER)
-        around, handlers = self._round, self._handlers
+        around, handlers, meter = self._round, self._handlers, self._meter
         for meta, cause, vertex, payload, tombstone in work:
             while around and around[0][0] < meta:
                 self._go_round()
             # (!) All that this item leads to is acked under its cause, also a tombstone of another time.
             self.cause = cause
+            if meter is not None:
+                meter.take_up(vertex)
             # Not `_enter`: its owner was looked up where it was sent or put off, and lasts for an attempt.
             handlers[vertex](meta, payload, tombstone)
         while around or self._look_again():
@@ -184,8 +188,8 @@ class Dataflow(Operations):
                 self._go_round()
         # every list in it is empty by now, but its keys would pile up
         self._going.clear()
-        if self._meter is not None:
-            self._meter.end()
+        if meter is not None:
+            meter.end()
 
     def _go_round(self) -> None:
         item = heappop(self._round)
@@ -233,9 +237,9 @@ class Dataflow(Operations):
 
     def _keyed(self, vertex: Vertex) -> Handle:
         if vertex.kind is Kind.SINK:
-            return self._metered(self._sink(vertex.id), votes=False)
+            return self._metered(vertex.id, self._sink(vertex.id), votes=False)
         if isinstance(vertex.combine, Deciding):
-            return self._metered(self._transacting(vertex), votes=True)
+            return self._metered(vertex.id, self._transacting(vertex), votes=True)
         state = self.states[vertex.id] = self._state(vertex)
         forward, fail = self.forward(vertex), self.failed(vertex)
         insert, remove = state.insert, state.remove
@@ -247,7 +251,7 @@ class Dataflow(Operations):
                     self._output.late(at, number, gone)
                 (fail if type(value) is ErrorValue else forward)(at, value, gone)
 
-        return self._metered(handle, votes=True)
+        return self._metered(vertex.id, handle, votes=True)
 
     def _transacting(self, vertex: Vertex) -> Handle:
         assert isinstance(vertex.combine, Deciding)
@@ -271,7 +275,7 @@ class Dataflow(Operations):
         if self._ledger is None or not self._ledger[0].waits(limit):
             return False
         (state, tell), cause, meter = self._ledger, self.cause, self._meter
-        before = None if meter is None else meter.enter(state.slot, b"")
+        before = None if meter is None else meter.enter(state.slot, state.operation, b"")
         while state.waits(limit):
             # (!) Under the cause of what has changed below, which is not above it: that of the item at hand may be.
             self.cause, changes = state.look()
@@ -311,16 +315,25 @@ class Dataflow(Operations):
         """How often transactions were decided here so far."""
         return Contended() if self._ledger is None else self._ledger[0].contended()
 
+    def by_operation(self) -> list[OperationCount]:
+        """What each vertex has led on, costs and keeps, in the order of the graph."""
+        cost = Counter[int]() if self._meter is None else self._meter.by_vertex
+        sizes = {vertex: (len(state.buckets), state.size) for vertex, state in self.states.items()}
+        return [
+            OperationCount(led_on, cost[vertex], *sizes.get(vertex, (0, 0)))
+            for vertex, led_on in enumerate(self._led_on)
+        ]
+
     def measured(self) -> list[Cost]:
         """The cost of each slot since the last call; nothing unless it is measured."""
         return [] if self._meter is None else self._meter.take()
 
-    def _metered(self, handle: Handle, *, votes: bool) -> Handle:
+    def _metered(self, vertex: int, handle: Handle, *, votes: bool) -> Handle:
         def metered(key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
             if (meter := self._meter) is None:
                 handle(key, slot, meta, payload, tombstone)
                 return
-            before = meter.enter(slot, key if votes else b"")
+            before = meter.enter(slot, vertex, key if votes else b"")
             handle(key, slot, meta, payload, tombstone)
             meter.leave(before)
 

@@ -127,6 +127,7 @@ class Grouping(KeyedState[Window]):
             )
         )
         # always whole: it is no longer than a window, so there are no chains to be bounded
+        self._resize(bucket, len(state), 0)
         return Row(number, bucket.slot, bucket.key, epoch, True, state)
 
     def restore(self, bucket: Window, states: Sequence[bytes]) -> None:

@@ -57,6 +57,8 @@ class KeyedState(ABC, Generic[B]):
         # (!) By bytes: as Python values 1, True and 1.0 would be one key, and NaN a new one each time.
         self.buckets: dict[bytes, B] = {}
         self._cuts = cuts
+        self.size = 0
+        """Bytes that are stored of all buckets: in full, and behind that."""
         self._dirty: list[B] = []
         self._order: KeyOrder | None = None
         """The keys in their order; None: nobody has asked for a page of them."""
@@ -151,6 +153,7 @@ class KeyedState(ABC, Generic[B]):
         """Forget every other slot."""
         kept = set(slots)
         self.buckets = {key: bucket for key, bucket in self.buckets.items() if bucket.slot in kept}
+        self.size = sum(bucket.full + bucket.chain for bucket in self.buckets.values())
         self._dirty = [bucket for bucket in self._dirty if bucket.slot in kept]
         self._order = None  # made anew when somebody asks
 
@@ -165,8 +168,13 @@ class KeyedState(ABC, Generic[B]):
         are in order: all, once nothing is left to be put so."""
         return ([], False) if self._order is None else self._order.page(after, count, matching)
 
+    def _resize(self, bucket: B, full: int, chain: int) -> None:
+        """So many bytes of a bucket are stored in full, and behind that."""
+        self.size += full + chain - bucket.full - bucket.chain
+        bucket.full, bucket.chain = full, chain
+
     def _forget(self, key: bytes) -> None:
-        del self.buckets[key]
+        self._resize(self.buckets.pop(key), 0, 0)
         if self._order is not None:
             self._order.remove(key)
 
@@ -178,10 +186,12 @@ class KeyedState(ABC, Generic[B]):
                 older = self.buckets.get(chain.key)
                 chain = behind(chain, None if older is None else self.stored(older))  # noqa: PLW2901
             # not dirty: what a snapshot has is below the committed cut
+            if chain.key in self.buckets:
+                self._resize(self.buckets[chain.key], 0, 0)
             bucket = self.buckets[chain.key] = self.make(chain.key, chain.slot)
             if self._order is not None:
                 self._order.add(chain.key)
-            bucket.full, bucket.chain = len(chain.states[0]), sum(map(len, chain.states[1:]))
+            self._resize(bucket, len(chain.states[0]), sum(map(len, chain.states[1:])))
             bucket.older = not bucket.full
             self.restore(bucket, chain.states)
 

@@ -16,7 +16,7 @@ from flamestream.core.dataflow.dataflow import NO_DOORS, Output, Work
 from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.dataflow.keyed_state import AT_ONCE
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.dataflow.meter import Clock, Cost
+from flamestream.core.dataflow.meter import Clock, Cost, OperationCount
 from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Parts
@@ -133,6 +133,10 @@ class NativeFlow:
     def measured(self) -> list[Cost]:
         """The cost of each slot since the last call; nothing unless it is measured."""
         return self._flow.measured()  # type: ignore[no-any-return]
+
+    def by_operation(self) -> list[OperationCount]:
+        """As `Dataflow.by_operation`."""
+        return [OperationCount(*count) for count in self._flow.by_operation()]
 
     def contended(self) -> Contended:
         """As `Dataflow.contended`."""

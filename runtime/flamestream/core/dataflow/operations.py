@@ -50,6 +50,9 @@ class Operations(ABC):
         self._graph, self._slots, self._debug, self._located = graph, slots, debug, located
         self._enter: list[Enter] = [_not_compiled] * len(graph.vertices)
         """Into each vertex, wherever its slot lives."""
+        self._led_on = [0] * len(graph.vertices)
+        """How many items each vertex has led on, those that were taken back with them; each edge out of it has that
+        many."""
         self._handlers: list[Enter] = list(self._enter)
         """The work of each vertex on an item that is there."""
 
@@ -127,11 +130,18 @@ class Operations(ABC):
     def forward(self, vertex: Vertex) -> Enter:
         """All edges out of `vertex`."""
         entrances = [self._enter[output] for output in vertex.outputs]
-        # one edge ties with none, and costs no call
-        if len(entrances) == 1:
-            return entrances[0]
+        led_on, number = self._led_on, vertex.id
+        if len(entrances) == 1:  # one edge ties with none
+            only = entrances[0]
+
+            def along(meta: Meta, payload: Any, tombstone: bool) -> None:
+                led_on[number] += 1
+                only(meta, payload, tombstone)
+
+            return along
 
         def forward(meta: Meta, payload: Any, tombstone: bool) -> None:
+            led_on[number] += 1
             for edge, enter in enumerate(entrances):  # each edge has a meta of its own (!)
                 enter(Meta(meta + COMPONENTS[edge]), payload, tombstone)
 
@@ -208,12 +218,14 @@ class Operations(ABC):
     def _loop(self, vertex: Vertex) -> Enter:
         outputs, several, limit = vertex.outputs, len(vertex.outputs) > 1, self._graph.max_trace
         error, fail, go = too_often(vertex), self.failed(vertex), self._go
+        led_on, number = self._led_on, vertex.id
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             # a step has a byte at least, so the usual, short trace need not be counted
             if len(meta) - 8 > limit and components(meta) > limit:
                 fail(meta, error, tombstone)
                 return
+            led_on[number] += 1
             for edge, output in enumerate(outputs):  # with a meta of its own here too (!)
                 go(Meta(meta + COMPONENTS[edge]) if several else meta, output, payload, tombstone)
 

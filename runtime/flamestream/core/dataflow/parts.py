@@ -14,7 +14,7 @@ from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.dataflow import NO_DOORS, Dataflow, Output, Work
 from flamestream.core.dataflow.delivery import Delivery
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.dataflow.meter import Clock, Cost
+from flamestream.core.dataflow.meter import Clock, Cost, OperationCount
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
@@ -102,6 +102,7 @@ class Flow(Protocol):
     def contended(self) -> Contended: ...
     def measure(self, every: int, clock: Clock | None = None) -> None: ...
     def measured(self) -> list[Cost]: ...
+    def by_operation(self) -> list[OperationCount]: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -235,10 +235,10 @@ class Transactions(Accumulators):
             return None
         is_stored = before >= 0 and not self._is_deleted(bucket, before)
         if not is_stored:
-            bucket.full = 0  # (!) behind a deletion a row is full
+            self._resize(bucket, 0, bucket.chain)  # (!) behind a deletion a row is full
         if not self._is_deleted(bucket, newest):
             return super().row(bucket, number, epoch, committed, cut)
-        bucket.full = bucket.chain = 0
+        self._resize(bucket, 0, 0)
         return Row(number, bucket.slot, bucket.key, epoch, True, DELETED) if is_stored else None
 
     def state_at(self, key: bytes, cut: Time) -> Any:

@@ -56,6 +56,8 @@ AtSlot = Annotated[Slot, Meta(ge=0, lt=MAX_SLOTS)]
 MOST_SLOTS: Final = 32
 """Slots that a worker tells the cost of: enough to move, and a report stays small."""
 MOST_KEYS: Final = 4
+MOST_OPERATIONS: Final = 256
+"""Vertices of a graph that figures are told of: the first ones."""
 Key = Annotated[str, Meta(max_length=256)]
 
 
@@ -337,6 +339,27 @@ class Progress(_Message, frozen=True):
             )
 
 
+class Operation(msgspec.Struct, frozen=True, array_like=True):
+    """What a vertex does here. An item that is taken back counts as one more."""
+
+    name: Key
+    """Its place in the graph, and what it is in words for people."""
+    items_in: Count = 0
+    """Since I began: what the vertices before it have led on here, whoever works on it."""
+    items_out: Count = 0
+    """Since I began: what it has led on. Each edge out of it has that many."""
+    cost_us: Count = 0
+    """Since I began: the time that it took, with all that stands behind it up to the next door; told by samples."""
+    recent_in: Count = 0
+    """As many of these were since the report before."""
+    recent_out: Count = 0
+    recent_us: Count = 0
+    keys: Count = 0
+    """Keys that its state has here."""
+    size: Count = 0
+    """Bytes of its state as snapshots have it."""
+
+
 class Busy(_Message, frozen=True):
     """Told by my host now and then: where my time went since the last of these. All in microseconds."""
 
@@ -360,6 +383,8 @@ class Busy(_Message, frozen=True):
     """Spans of traces that a collector has taken from me, since I began."""
     spans_dropped: Count = 0
     """Spans that no collector got: too many at once, or it did not answer."""
+    operations: Annotated[list[Operation], Meta(max_length=MOST_OPERATIONS)] = []
+    """The vertices of the graph, in its order."""
 
 
 class Failed(_Message, frozen=True):

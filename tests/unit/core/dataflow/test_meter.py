@@ -67,12 +67,15 @@ def test_samples_come_to_the_same_as_all_of_it() -> None:
     meter, rng, spent = Meter(8, clock), Random(1), {Slot(1): 0, Slot(2): 0, Slot(3): 0}
     for _ in range(20_000):
         slot = Slot(rng.choice([1, 1, 1, 2, 3]))
-        before = meter.enter(slot, b"k")
+        before = meter.enter(slot, slot + 10, b"k")
         lasts = rng.randint(1, 10) * (5 if slot == 3 else 1)
         now[0] += lasts
         spent[slot] += lasts
         meter.leave(before)
-        now[0] += 3  # nobody's
+        meter.take_up(7)
+        now[0] += 3  # no slot's, on the way from vertex 7 to a door
     for slot, cost, _ in meter.take():
         assert abs(cost - spent[slot]) < spent[slot] / 10
+        assert meter.by_vertex[slot + 10] == cost
+    assert abs(meter.by_vertex[7] - 60_000) < 6_000
     assert next(readings) < 20_000, "a few readings for many items"

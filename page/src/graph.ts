@@ -28,7 +28,7 @@ export interface Told {
 
 const HEIGHT = 60;
 // Room for the figures of a vertex, with state and without, and for the rate of an edge.
-const FIGURES = { state: 250, none: 150 };
+const FIGURES = { state: 216, none: 124 };
 const ALONG = { width: 64, height: 14, labelpos: "c" };
 const LETTER = 7.2;
 const SECOND = 6.2;

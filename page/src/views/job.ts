@@ -118,7 +118,7 @@ function figures(vertex: Vertex, status: Status, running: boolean): { below: str
   const told = [
     operation.keys ? `${count(operation.keys)} keys` : "",
     operation.keys ? bytes(operation.state_bytes) : "",
-    running ? (vertex.kind === "sink" ? `${rate(operation.in_rate)} /s in` : "") : `${count(operation.items_in)} items`,
+    running ? "" : `${count(operation.items_in)} items`,
     running && operation.item_us ? `${microseconds(operation.item_us)} an item` : "",
   ];
   return { below, figures: told.filter(Boolean).join(" · "), along: running ? `${rate(operation.out_rate)} /s` : "" };

@@ -59,6 +59,18 @@ def test_each_worker_has_its_share_of_the_slots(page: Page) -> None:
     page.browser.until(told)
 
 
+def test_each_edge_says_what_it_carries_and_each_state_how_much_it_keeps(page: Page) -> None:
+    page.view("#/jobs/job")
+    rates = "[...document.querySelectorAll('.along')].map(each => each.textContent)"
+    page.browser.until(f"{rates}.length === 5 && {rates}.every(each => /^[0-9].* [/]s$/.test(each))")
+    page.browser.until("document.querySelector('.vertex.reduce').textContent.includes('40 keys')")
+    named = {each.operation.split()[-1]: each for each in page.job.running().operations}
+    lines, parsed, large = named["lines"], named["parsed"], named["large"]
+    assert lines.items_out == parsed.items_in == parsed.items_out, "a map makes one of one"
+    assert 0 < large.items_in < parsed.items_out / 5, "a tenth of all sales are large"
+    assert large.items_out == 0 and lines.item_us
+
+
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_fits_a_telephone(page: Page, name: str) -> None:
     path, there = VIEWS[name]

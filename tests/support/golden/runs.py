@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from flamestream.audit.begun import MARK, Begun, begun
-from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
+from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, OperationFigures, WorkerFigures
 from flamestream.local import lineage
 from flamestream.local.lineage import Lineage
 from flamestream.machine.process_identity import ProcessIdentity
@@ -64,6 +64,16 @@ DECIDED: Final = replace(
     ],
 )
 TRACED: Final = replace(DECIDED, workers=[replace(DECIDED.workers[0], spans=40, spans_dropped=2)])
+COUNTED: Final = replace(
+    TRACED,
+    operations=[
+        OperationFigures(
+            operation="1 reduce total", items_in=12, items_out=7, in_rate=1.5, out_rate=0.5, busy=0.25, item_us=3.5,
+            keys=2, state_bytes=80,
+        )
+    ],
+    workers=[replace(TRACED.workers[0], operations=[("1 reduce total", 12, 7)])],
+)  # fmt: skip
 BEGUN: Final = Begun({"docs": "history/"}, 9 << 12)
 REFUSED: Final = "this job began with a history that was not written down"
 LINEAGE: Final = Lineage("0a" * 16, "/runs/words", "words")
@@ -112,6 +122,7 @@ RUNS: Final = (
             (INFO, WATCHED, PROCESS),
             (INFO, DECIDED, PROCESS),
             (INFO, TRACED, PROCESS),
+            (INFO, COUNTED, PROCESS),
         ),
     ),
     Format(

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from flamestream.core.protocol.latency import BOUNDS
-from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
+from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, OperationFigures, WorkerFigures
 from flamestream.model.event_time import END_OF_TIME
 from flamestream.model.ids import SourceName
 from flamestream_operator import metrics
@@ -101,6 +101,41 @@ def told(recoveries: int = 0) -> JobStatus:
         snapshots=4,
         snapshots_ms=200,
     )
+
+
+def with_operations(worker: str, items_in: int, *names: str) -> JobStatus:
+    """A job with one worker, through each of whose operations so many items have come."""
+    figures = WorkerFigures(
+        worker=worker, connected=True, operations=[(name, items_in, 2 * items_in) for name in names]
+    )
+    newest = [OperationFigures(operation=name, busy=0.25, keys=7, state_bytes=90) for name in names]
+    return JobStatus(
+        job="n.o", pid=1, updated=0, phase="running", workers=[figures], operations=newest if items_in else []
+    )
+
+
+def test_items_of_an_operation_only_grow_whoever_works_on_it() -> None:
+    """A worker that is lost has counted what its successor does not count again."""
+    for status in (
+        with_operations("w0.1", 5, "0 in", "1 map"), with_operations("w0.1", 8, "0 in", "1 map"),
+        with_operations("w0.1", 0), with_operations("w0.1", 8, "0 in", "1 map"),
+        with_operations("w0.2", 3, "0 in", "1 map"),
+    ):  # fmt: skip
+        metrics.observe("n.o", status, 1.0)
+    head, labels = "flamestream_job_operation_", 'job="n.o",operation="1 map"'
+    assert f'{head}items_total{{direction="in",{labels}}} 11.0' in ours()
+    assert f'{head}items_total{{direction="out",{labels}}} 22.0' in ours()
+    for name, value in (("busy_ratio", 0.25), ("keys", 7.0), ("state_bytes", 90.0)):
+        assert f"{head}{name}{{{labels}}} {value}" in ours()
+    metrics.forget("n.o")
+
+
+def test_operations_that_other_code_does_not_have_leave_no_series() -> None:
+    metrics.observe("n.o", with_operations("w0.1", 5, "0 in", "1 map"), 1.0)
+    metrics.observe("n.o", with_operations("w0.2", 5, "0 in", "1 filter"), 1.0)
+    assert [line for line in ours() if "1 map" in line] == []
+    metrics.forget("n.o")
+    assert [line for line in ours() if "n.o" in line] == []
 
 
 def test_recoveries_are_counted_by_cause_and_timed_by_step() -> None:

@@ -77,8 +77,8 @@ class DrillSpec(Part, frozen=True):
     """Name of the FlameStreamJob in this namespace."""
     fault: Fault
     """The fault: its target and its action."""
-    times: Annotated[int, Meta(ge=1, le=100)] = 1
-    """Number of faults."""
+    times: Annotated[int, Meta(ge=0, le=100)] = 1
+    """Number of faults; 0: none, whatever spec.fault says: the audit alone."""
     after: Seconds | None = None
     """Time between the job being whole and the next fault; left out, random from 0.2 to 3 seconds."""
     seed: int = 0

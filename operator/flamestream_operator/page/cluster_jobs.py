@@ -33,10 +33,13 @@ from flamestream_operator.page.history import History
 from flamestream_operator.page.pod_logs import Logs, PodLogs
 from flamestream_operator.page.shown import (
     VICTIMS,
+    audit_of,
     drill_of,
     drill_status,
+    is_audit,
     made_at,
     micros,
+    report_of,
     row_of_object,
     savepoints_of,
 )
@@ -51,6 +54,7 @@ SEEN_WITHIN: Final = 30.0
 HEAD: Final = 256 << 10
 """Bytes of a driver's log in which its graph is looked for: it is among the first lines."""
 RUNNING: Final = ("Starting", "Running", "Recovering", "Suspending", "Upgrading")
+_STARTED: Final[tuple[Kind, ...]] = ("audit", "drill")
 _CODES: Final = {"Passed": ExitCode.OK, "Failed": ExitCode.DIFFERENCE}
 
 
@@ -80,7 +84,7 @@ class ClusterJobs:
         """`hosting` gives the coordinators of this process; None while it does not lead."""
         self._cluster, self._hosting, self._api, self._history = cluster, hosting, api, history
         self.actions = actions and drills
-        self.kinds: tuple[Kind, ...] = ("graph", "snapshots", "drill") if drills else ("graph", "snapshots")
+        self.kinds: tuple[Kind, ...] = ("graph", "snapshots", *(("audit", "drill") if drills else ()))
         self._logs = PodLogs(api)
         self._looks = 0
         self._followed: dict[str, Samples] = {}
@@ -90,7 +94,7 @@ class ClusterJobs:
         """Graphs, by the uid of the driver pod that has logged each."""
         self._snapshots: dict[str, tuple[float, Ran]] = {}
         self._made: dict[str, tuple[float, Object]] = {}
-        """The last drill of each job that was made here, and when, until the watch has seen it."""
+        """The last drill of each job that was made here, and when, until the watch has seen it; an audit is one."""
 
     def look(self) -> None:
         """Take the figures of those that are followed."""
@@ -149,13 +153,16 @@ class ClusterJobs:
         return await (self._graph(thing) if kind == "graph" else self._snapshot(job, thing))
 
     async def start(self, job: str, kind: Kind, asked: dict[str, str], *, by: str) -> Ran:
-        """Make a FlameStreamDrill."""
+        """Make a FlameStreamDrill; one that breaks nothing is an audit."""
         if not self.actions:
             raise Refused(403, "this page may only look: ui.actions in the chart's values lets it act")
         thing = self._job(job)
-        if self.ran(job, kind).state == "running":
-            raise Refused(409, f"one is under way: {kind}")
-        drill = drill_of(thing, word_in(asked, "kill"), seconds_in(asked), by)
+        if any(self.ran(job, each).state == "running" for each in _STARTED):
+            raise Refused(409, "a drill or an audit of this job is under way")
+        if kind == "audit":
+            drill = audit_of(thing, by)
+        else:
+            drill = drill_of(thing, word_in(asked, "kill"), seconds_in(asked), by)
         try:
             made = await self._api.create(drill)
         except ApiProblem as problem:
@@ -165,15 +172,22 @@ class ClusterJobs:
         return self.ran(job, kind)
 
     def ran(self, job: str, kind: Kind) -> Ran:
-        """The newest drill of a job, whoever made it."""
+        """The newest drill of a job, or the newest that has audited, whoever made it."""
         thing = self._job(job)
-        newest = max(self._drills(thing), key=made_at, default=None)
+        of_kind = [each for each in self._drills(thing) if _has(each, kind)]
+        newest = max(of_kind, key=made_at, default=None)
         if newest is None:
             return Ran()
         status, began = drill_status(newest), micros(str(newest["metadata"].get("creationTimestamp") or ""))
         if status.phase not in OVER:
             return Ran(state="running", began=began)
         code = _CODES.get(status.phase, ExitCode.UNPROVEN)
+        if kind == "audit":
+            since = micros(status.started_at) or began
+            report = report_of(newest, status)
+            return Ran(
+                state="done", began=since, ended=micros(status.finished_at), code=int(code), answer=report
+            )
         return Ran(state="done", began=began, code=int(code), answer=msgspec.to_builtins(status))
 
     async def close(self) -> None:
@@ -296,6 +310,13 @@ class ClusterJobs:
         while len(self._snapshots) > MOST_KEPT:
             del self._snapshots[next(iter(self._snapshots))]
         return ran
+
+
+def _has(drill: Object, kind: Kind) -> bool:
+    """Whether a drill is one that a view of this kind shows: an audit's also shows a drill's that has audited."""
+    if kind == "audit":
+        return is_audit(drill) or drill_status(drill).audit is not None
+    return not is_audit(drill)
 
 
 def _failed(began: int, message: str) -> Ran:

@@ -41,6 +41,8 @@ _RIGHTS: Final[Mapping[tuple[What, bool], tuple[str, str, str]]] = {
     ("graph", False): ("get", JOBS, ""),
     ("logs", False): ("get", "pods", "log"),
     ("snapshots", False): ("list", "flamestreamsnapshots", ""),
+    ("audit", False): ("list", "flamestreamdrills", ""),
+    ("audit", True): ("create", "flamestreamdrills", ""),
     ("drill", False): ("list", "flamestreamdrills", ""),
     ("drill", True): ("create", "flamestreamdrills", ""),
 }

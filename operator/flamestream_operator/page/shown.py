@@ -14,7 +14,7 @@ from flamestream.job.manifest_parts import Seconds
 from flamestream.ui.source import Refused, Row
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.kube.cache import Cluster, key_of
-from flamestream_operator.objects.meta import GROUP, Object, part, whole
+from flamestream_operator.objects.meta import GROUP, Object, own_name, part, whole
 
 ASKED_BY: Final = f"{GROUP}/asked-by"
 """Annotation of a drill: who has started it from the page."""
@@ -73,16 +73,48 @@ def drill_of(job: Object, victim: str, after: str, by: str) -> Object:
     """A FlameStreamDrill that kills one `victim` of a job, `after` seconds. Raises Refused (400)."""
     if victim not in VICTIMS:
         raise Refused(400, f"kill is one of {', '.join(VICTIMS)}, not {victim!r}")
-    namespace, name = key_of(job)
-    meta = {"generateName": f"{name[:40]}-{victim}-", "namespace": namespace, "annotations": {ASKED_BY: by}}
     # An object's duration is above 0.
-    spec = {
-        "job": name,
-        "fault": {"target": victim},
-        "times": 1,
-        "after": str(Seconds(max(0.1, float(after)))),
+    pause = str(Seconds(max(0.1, float(after))))
+    return _drill(job, victim, by, {"fault": {"target": victim}, "times": 1, "after": pause})
+
+
+def audit_of(job: Object, by: str) -> Object:
+    """A FlameStreamDrill that breaks nothing, and audits."""
+    return _drill(job, "audit", by, {"fault": {"target": "worker"}, "times": 0})
+
+
+def is_audit(drill: Object) -> bool:
+    """Whether a drill breaks nothing."""
+    return part(drill, "spec", "times") == 0
+
+
+def _drill(job: Object, what: str, by: str, spec: Object) -> Object:
+    namespace, name = key_of(job)
+    meta = {"generateName": f"{name[:40]}-{what}-", "namespace": namespace, "annotations": {ASKED_BY: by}}
+    return whole("FlameStreamDrill", meta, spec={"job": name, **spec})
+
+
+def report_of(drill: Object, status: DrillStatus) -> Mapping[str, object]:
+    """What a drill's audit has found, as `flamestream audit --json` has it as far as a drill's status says it; without
+    a verdict, why there is none."""
+    audit = status.audit
+    if audit is None:
+        return {
+            "error": {"category": "user", "message": status.message or f"drill {own_name(drill)} has none"}
+        }
+    verdict = {
+        name: getattr(audit, name)
+        for name in ("delivered", "lost", "doubled", "reordered", "foreign", "misplaced", "not_due")
     }
-    return whole("FlameStreamDrill", meta, spec=spec)
+    return {
+        "records": audit.records, "clean": audit.clean, "kept": audit.clean, "empty": not audit.delivered,
+        "complete": audit.complete, "verdict": verdict, "places": [], "input": [],
+        "bounds": {"epoch": audit.epoch, "complete": audit.complete}, "first_difference": audit.first_difference,
+        "said": [
+            f"By drill {drill['metadata']['name']}, after {status.done:,} faults.",
+            *filter(None, (audit.input, audit.bounds)),
+        ],
+    }  # fmt: skip
 
 
 def drill_status(drill: Object) -> DrillStatus:

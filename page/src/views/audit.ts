@@ -24,15 +24,19 @@ interface Report {
   input: { source: string; records: number; known_from: string; problems: string[] }[];
   bounds: { epoch: number; cut: number; complete: boolean };
   first_difference: string;
+  // What an operator has of input and bounds: sentences.
+  said?: string[];
 }
 
 export const audit: View = (root, place) => {
   const button = h("button", { class: "main" }, "Audit now");
   const told = h("div", { role: "status" });
+  // Reading takes no --actions on one machine; on a cluster a pod is made for it.
+  const may = !place.about.namespaced || place.about.actions;
   put(
     root,
     h("div", { class: "row" }, h("h1", {}, "Audit"), button),
-    h("p", { class: "note" }, "A sequential interpreter computes the job again from the recorded input, and compares every result. It reads only; it takes time and memory of this machine, in a process of its own."),
+    h("p", { class: "note" }, `A sequential interpreter computes the job again from the recorded input, and compares every result. It reads only; it takes time and memory${place.about.namespaced ? ", in a pod of its own" : " of this machine, in a process of its own"}.${may ? "" : " This page may only look: ui.actions and operator.drills of the chart let it start one."}`),
     told,
   );
   let timer = 0;
@@ -40,7 +44,7 @@ export const audit: View = (root, place) => {
     window.clearTimeout(timer);
     try {
       const ran = await ask<Ran<Report>>(`${of(place.job)}/audit`, method);
-      button.disabled = ran.state === "running";
+      button.disabled = !may || ran.state === "running";
       put(told, ...shown(ran));
       if (ran.state === "running") timer = window.setTimeout(() => void look(), 500);
     } catch (error) {
@@ -53,7 +57,7 @@ export const audit: View = (root, place) => {
 };
 
 export function shown(ran: Ran<Report>): Node[] {
-  if (ran.state === "never") return [h("p", { class: "note" }, "No audit has been made from this page yet.")];
+  if (ran.state === "never") return [h("p", { class: "note" }, "No audit has been made yet.")];
   if (ran.state === "running") return [h("p", {}, `Under way since ${age(ran.began)} …`)];
   const report = ran.answer;
   if (!report || report.error) return [h("p", { class: "verdict bad" }, report?.error?.message ?? "It gave no answer.")];
@@ -70,8 +74,8 @@ export function shown(ran: Ran<Report>): Node[] {
     h("p", { class: "counts" }, words.filter(Boolean).join(", "), "."),
     h("p", {}, bound, ` Made at ${clock(ran.ended / 1000)}, in ${((ran.ended - ran.began) / 1e6).toFixed(1)} s.`),
     ...(report.first_difference ? [h("h2", {}, "First difference"), h("pre", { class: "difference", tabindex: "0" }, report.first_difference)] : []),
-    h("h2", {}, "Input"),
-    table(["source", "records", "known from", "problems"], report.input.map((each) => [each.source, count(each.records), each.known_from === "source" ? "the source, read again" : "the journal alone", each.problems.join("; ") || "none"]), { "aria-label": "Input" }),
+    ...(report.said ?? []).map((each) => h("p", { class: "note" }, each)),
+    ...(report.input.length ? [h("h2", {}, "Input"), table(["source", "records", "known from", "problems"], report.input.map((each) => [each.source, count(each.records), each.known_from === "source" ? "the source, read again" : "the journal alone", each.problems.join("; ") || "none"]), { "aria-label": "Input" })] : []),
     ...(report.places.length ? [h("h2", {}, "Where users look"), table(["sink", "place", "there", "differences"], report.places.map((each) => [each.sink, each.place, count(each.stands), each.examples.join("; ") || each.unknown.join("; ") || "none"]), { "aria-label": "Places" })] : []),
   ];
 }

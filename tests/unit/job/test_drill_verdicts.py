@@ -13,7 +13,7 @@ from flamestream.job.drills.drill import (
 )
 from flamestream.job.drills.observed import DrillPlan
 from flamestream.job.drills.status import OVER, AuditResult
-from support.runs.drill_looks import PAUSE, PLAN, START, World, announced, told
+from support.runs.drill_looks import CLEAN, PAUSE, PLAN, START, World, announced, told
 
 
 def test_faults_that_were_seen_results_after_each_and_a_clean_audit_pass() -> None:
@@ -162,6 +162,28 @@ def test_a_drill_without_audit_is_no_verdict_on_the_output() -> None:
     status = world.over()
     assert (status.phase, status.reason, status.done) == ("Inconclusive", "NotAudited", 2)
     assert "output went on after each" in status.message and "audit" not in world.effects
+
+
+NO_FAULTS = DrillPlan(job="j", target="worker", times=0)
+
+
+@pytest.mark.parametrize("more", [{}, {"job_phase": "Completed", "told": None}, {"victims": {}}])
+def test_a_drill_of_no_faults_breaks_nothing_and_is_an_audit(more: dict[str, Any]) -> None:
+    world = World(NO_FAULTS, **more)
+    status = world.over()
+    assert (status.phase, status.reason, world.struck) == ("Passed", "Clean", [])
+    assert status.message == CLEAN.in_words(), "nothing is said of faults"
+
+
+def test_a_drill_of_no_faults_fails_by_its_audit_alone() -> None:
+    bad = AuditResult(clean=False, records=5, delivered=4, lost=1, first_difference="slot 3")
+    status = World(NO_FAULTS, audit=bad).over()
+    assert (status.phase, status.reason) == ("Failed", "NotClean") and "slot 3" in status.message
+
+
+def test_a_drill_of_no_faults_whose_epoch_nobody_knows_has_proved_nothing() -> None:
+    status = World(NO_FAULTS, told=None).over()
+    assert (status.phase, status.reason) == ("Inconclusive", "NotAudited")
 
 
 def test_an_audit_waits_for_an_epoch_that_holds_what_came_after_the_last_fault() -> None:

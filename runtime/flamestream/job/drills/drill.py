@@ -13,6 +13,8 @@ passed.
 | Failed       | a broken promise: the job did not come back, gave or saved nothing any more, or the audit differs |
 | Inconclusive | the drill has proved nothing, and `reason` says why: there is no job, no input, no fault, no audit |
 
+A drill of no faults is an audit alone, of a job that runs or has completed.
+
 `step` is the same on a laptop (cli/local_drill.py) and in the operator; both look, and carry out what it
 says.
 
@@ -125,7 +127,7 @@ def _without_job(seen: DrillObserved) -> Step | None:
 def _between(seen: DrillObserved) -> Step:
     """No fault is under way."""
     status, plan = seen.status, seen.plan
-    if seen.job_phase == "Completed" and not status.done:
+    if seen.job_phase == "Completed" and not status.done and plan.times:
         return _over(
             seen,
             "Completed",
@@ -303,6 +305,9 @@ def _saved(seen: DrillObserved) -> Step:
             replace(status, phase="Auditing", epoch=epoch, since=precise(seen.now), message=""),
             look_again=0.05,
         )
+    if passed(seen.now, status.since, plan.timeout) and not plan.times:
+        text = f"no epoch was known within {plan.timeout:g} s, which says how far an audit goes"
+        return _over(seen, "NotAudited", f"{text}: look at the job's conditions")
     if passed(seen.now, status.since, plan.timeout):
         text = (
             f"no epoch was committed within {plan.timeout:g} s after the last fault: "
@@ -341,6 +346,8 @@ def _concluded(seen: DrillObserved, found: AuditResult) -> Step:
         return _over(
             seen, "FewerFaults", f"only {_count(seen)} took place, then the job had completed; {text}"
         )
+    if not seen.plan.times:
+        return _over(seen, "Clean", text)
     return _over(seen, "Clean", f"{_count(seen)} took place, and output went on{_ended(seen)}; {text}")
 
 

@@ -12,6 +12,7 @@ import pytest
 from flamestream.ui import server, viewers
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Cluster
+from flamestream_operator.objects.meta import Object
 from flamestream_operator.page import cluster_jobs, serving
 from flamestream_operator.page.history import History
 from flamestream_operator.page.relay import Relay
@@ -108,7 +109,7 @@ def test_the_list_has_the_jobs_of_namespaces_whose_jobs_one_may_list() -> None:
     asked(shown(), steps)
 
 
-PATHS = ["", "/figures", "/logs", "/graph", "/snapshots", "/drill"]
+PATHS = ["", "/figures", "/logs", "/graph", "/snapshots", "/audit", "/drill"]
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -133,6 +134,7 @@ def test_each_look_at_a_job_takes_a_right_in_its_namespace(path: str) -> None:
         (("ann", "get", "pods/log", "shop"), "/logs"),
         (("ann", "list", "flamestreamsnapshots", "shop"), "/snapshots"),
         (("ann", "list", "flamestreamdrills", "shop"), "/drill"),
+        (("ann", "list", "flamestreamdrills", "shop"), "/audit"),
     ],
 )
 def test_without_that_right_it_is_refused(right: tuple[str, str, str, str], path: str) -> None:
@@ -267,6 +269,75 @@ def test_a_drill_is_made_for_who_may_make_one_and_says_who_asked() -> None:
     asked(made, steps)
 
 
+AUDIT = "/api/v1/jobs/shop.sales/audit"
+
+
+def test_an_audit_is_a_drill_that_breaks_nothing() -> None:
+    made = shown(users(*looks("bob", "shop")))
+
+    async def steps(session: Session) -> None:
+        assert (await found(session, AUDIT))["state"] == "never"
+        assert await code(session, AUDIT, as_user("bob"), "POST") == 403
+        assert made.users.made == []
+        assert await code(session, AUDIT, ANN, "POST") == 202
+        (drill,) = made.users.made
+        assert drill["spec"] == {"job": "sales", "fault": {"target": "worker"}, "times": 0}
+        assert drill["metadata"]["annotations"] == {"flamestream.dev/asked-by": "ann"}
+        assert (await found(session, AUDIT))["state"] == "running"
+        assert (await found(session, "/api/v1/jobs/shop.sales/drill"))["state"] == "never"
+        assert await code(session, DRILL, ANN, "POST") == 409, "one at a time"
+
+    asked(made, steps)
+
+
+def over(name: str, at: str, times: int, **status: Any) -> Object:
+    """A drill that has ended."""
+    meta = {"namespace": "shop", "name": name, "uid": name, "creationTimestamp": f"2026-11-27T{at}:00Z"}
+    told = {"startedAt": f"2026-11-27T{at}:01Z", "finishedAt": f"2026-11-27T{at}:09Z", **status}
+    return {"metadata": meta, "spec": {"job": "sales", "times": times}, "status": told}
+
+
+def test_an_audits_verdict_is_whole_with_its_first_difference_whoever_asked_for_it() -> None:
+    made = shown()
+    differs = "sink 'out', slot 3, meta 00ff: a replay gave other bytes; expected 5, delivered 6"
+    verdict = {
+        "clean": False, "records": 90, "delivered": 89, "lost": 1, "doubled": 2, "reordered": 3, "notDue": 4,
+        "epoch": 7, "bounds": "up to epoch 7", "input": "the sources, read again", "firstDifference": differs,
+    }  # fmt: skip
+    made.cluster.drills.put(
+        over("broke", "10:00", 3, phase="Failed", reason="NotClean", done=3, audit=verdict)
+    )
+    made.cluster.drills.put(over("gap-only", "11:00", 1, phase="Inconclusive", reason="NotAudited"))
+
+    async def steps(session: Session) -> None:
+        ran = await found(session, AUDIT)
+        report = ran["answer"]
+        assert (ran["state"], ran["code"], ran["ended"] - ran["began"]) == ("done", 3, 8_000_000)
+        assert (report["records"], report["clean"], report["bounds"]["epoch"]) == (90, False, 7)
+        assert report["first_difference"] == differs
+        counts = {"delivered": 89, "lost": 1, "doubled": 2, "reordered": 3, "foreign": 0, "misplaced": 0}
+        assert report["verdict"] == counts | {"not_due": 4}
+        assert report["said"] == [
+            "By drill broke, after 3 faults.",
+            "the sources, read again",
+            "up to epoch 7",
+        ]
+        assert (await found(session, "/api/v1/jobs/shop.sales/drill"))["answer"]["reason"] == "NotAudited"
+
+    asked(made, steps)
+
+
+def test_an_audit_that_has_ended_without_a_verdict_says_why() -> None:
+    made = shown()
+    why = "the output could not be audited: sink 'out' is a socket sink, which cannot be read back"
+    made.cluster.drills.put(over("a", "10:00", 0, phase="Inconclusive", reason="NotAudited", message=why))
+
+    async def steps(session: Session) -> None:
+        assert (await found(session, AUDIT))["answer"]["error"]["message"] == why
+
+    asked(made, steps)
+
+
 @pytest.mark.parametrize(("actions", "drills"), [(False, True), (True, False)])
 def test_without_actions_nothing_is_made(actions: bool, drills: bool) -> None:
     made = shown(actions=actions, drills=drills)
@@ -274,6 +345,7 @@ def test_without_actions_nothing_is_made(actions: bool, drills: bool) -> None:
     async def steps(session: Session) -> None:
         assert not (await found(session, "/api/v1"))["actions"]
         assert await code(session, DRILL, ANN, "POST") in (403, 404)
+        assert await code(session, AUDIT, ANN, "POST") in (403, 404)
         assert made.users.made == []
 
     asked(made, steps)

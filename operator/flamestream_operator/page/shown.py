@@ -85,7 +85,7 @@ def audit_of(job: Object, by: str) -> Object:
 
 def is_audit(drill: Object) -> bool:
     """Whether a drill breaks nothing."""
-    return part(drill, "spec", "times") == 0
+    return bool(part(drill, "spec", "times") == 0)
 
 
 def _drill(job: Object, what: str, by: str, spec: Object) -> Object:

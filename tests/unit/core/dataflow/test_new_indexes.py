@@ -138,10 +138,9 @@ def test_a_batch_makes_it_too_and_has_no_rows_of_a_table_that_is_no_more() -> No
     accounts = graph.table("accounts", initial=int)
     accounts.index("by_balance", key=lambda balance: balance)
     assert graph.ledger is not None
-    rows: fs.Map[tuple[str, Any], Any] = fs.Map(
-        {("accounts", name): balance for name, balance in BALANCES.items()}
-    )
-    left = Rows(rows.set(("limits", "ann"), 3))
-    completed = graph.ledger.deciding.completed(left)
-    assert completed.rows == fs.Map({**dict(rows.items()), **MADE})
+    rows: dict[tuple[str, Any], Any] = {("accounts", name): balance for name, balance in BALANCES.items()}
+    left: fs.Map[tuple[str, Any], Any] = fs.Map({**rows, ("limits", "ann"): 3})
+    completed = graph.ledger.deciding.completed(Rows(left))
+    made: fs.Map[tuple[str, Any], Any] = fs.Map({**rows, **MADE})
+    assert completed.rows == made
     assert graph.ledger.deciding.completed(completed) == completed

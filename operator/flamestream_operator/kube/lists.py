@@ -26,16 +26,19 @@ class Lists:
     async def choose(self) -> None:
         """Look which namespaces are chosen by their labels. Raises ApiProblem."""
         if self._namespaces.are_chosen:
-            self._namespaces.replace_all(await self._api.list_all("Namespace", None))
+            self._namespaces.put_all(await self._api.list_all("Namespace", None))
 
     async def replace_all(self, watched: Sequence[str]) -> None:
         """What these namespaces have, or all that are chosen, and nothing else. Raises ApiProblem."""
         await self.choose()
+        chosen = (
+            self._namespaces.chosen()
+        )  # not those that come during the lists, which may lack what they have (!)
         for namespace in watched or (None,):
             for name, store in self._stores.items():
                 store.replace_all(await self._api.list_all(_KINDS[name], namespace), namespace)
             self._cluster.replace_pods(await self._pods(namespace), namespace)
-        self._namespaces.listed(None)
+        self._namespaces.listed(chosen)
 
     async def add(self, namespace: str) -> list[tuple[str, Key]]:
         """What a namespace has that has just been chosen: what is known of it then, by kind. Raises ApiProblem."""
@@ -47,7 +50,7 @@ class Lists:
                 self._stores[name].put(each)
         for pod in pods:
             self._cluster.put_pod(pod)
-        self._namespaces.listed(namespace)
+        self._namespaces.listed({namespace})
         # also what events have brought since the list
         return [(name, key) for name, store in self._stores.items() for key in store.keys_of(namespace)]
 

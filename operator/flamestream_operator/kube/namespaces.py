@@ -84,12 +84,16 @@ class Namespaces:
             self._complete.discard(name)
         return self.has(name) != before
 
-    def replace_all(self, namespaces: list[Object]) -> None:
-        """Take over a fresh list. Whoever does it lists their objects too."""
-        self._there.replace_all(namespaces, None)
-        self._complete = {name for name in self._complete if self.has(name)}
+    def put_all(self, namespaces: list[Object]) -> None:
+        """Take over a fresh list. One that it lacks may be newer; if it is gone, so is what it had."""
+        for each in namespaces:
+            self._there.put(each)
+        self._complete &= self.chosen()
 
-    def listed(self, namespace: str | None) -> None:
-        """All that is in it is known by now; None: in each that is chosen."""
-        known = [namespace] if namespace else [str(each["metadata"]["name"]) for each in self._there]
-        self._complete |= {name for name in known if self.has(name)}
+    def chosen(self) -> set[str]:
+        """Their names; of no use without a selector."""
+        return {name for each in self._there if self.has(name := str(each["metadata"]["name"]))}
+
+    def listed(self, namespaces: set[str]) -> None:
+        """All that is in them is known by now."""
+        self._complete |= namespaces & self.chosen()

@@ -76,13 +76,13 @@ def test_one_that_is_chosen_is_complete_once_it_was_listed_and_must_be_again_aft
     known = Namespaces(TEAM)
     known.seen(namespace("one", 1, team="a"), gone=False)
     assert not known.is_complete("one")
-    known.listed("one")
+    known.listed({"one"})
     assert known.is_complete("one")
     known.seen(namespace("one", 2), gone=False)
     known.seen(namespace("one", 3, team="a"), gone=False)
     assert not known.is_complete("one")
-    known.replace_all([namespace("one", 4), namespace("two", 5, team="a")])
-    known.listed(None)
+    known.put_all([namespace("one", 4), namespace("two", 5, team="a")])
+    known.listed({"one", "two"})
     assert known.is_complete("two") and not known.is_complete("one")
 
 
@@ -126,11 +126,11 @@ def test_what_a_namespace_has_is_known_when_it_is_chosen_and_again_after_it_was_
     )
     cluster, namespaces, lists = known_of(api)
     for version in (1, 3):
-        namespaces.replace_all([namespace("one", version, team="a")])
+        namespaces.put_all([namespace("one", version, team="a")])
         found = asyncio.run(lists.add("one"))
         assert found == [("jobs", ("one", "j")), ("drills", ("one", "d"))]
         assert cluster.pods_of(("one", "j")), "a job without its pods would seem to have lost them"
-        namespaces.replace_all([namespace("one", version + 1)])
+        namespaces.put_all([namespace("one", version + 1)])
         assert cluster.release("one") == [("one", "j")]
         assert not cluster.jobs.put(thing("j", "one")), "what was on its way to be written when it was let go"
         assert not len(cluster.jobs) and not len(cluster.drills) and not cluster.pods_of(("one", "j"))

@@ -21,9 +21,9 @@ UNKNOWN = ("operator.shards", "ui")
 
 def predecessor(folder: Path) -> Release:
     """Its chart, laid out in `folder`. Raises CalledProcessError where the history does not reach so far."""
-    chart = CHART.relative_to(ROOT)
+    chart = CHART.relative_to(ROOT)  # a link leads from it to the definitions
     packed = subprocess.run(
-        ["git", "-C", str(ROOT), "archive", "--format=tar", COMMIT, str(chart)],
+        ["git", "-C", str(ROOT), "archive", "--format=tar", COMMIT, str(chart), "crds"],
         capture_output=True,
         check=True,
     ).stdout

@@ -5,7 +5,6 @@ helm."""
 
 import json
 import time
-import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -13,7 +12,7 @@ import yaml
 from prometheus_client import start_http_server
 
 from e2e.conftest import flowing, fresh
-from e2e.support.external_metrics import SCALING, metrics_api, thing
+from e2e.support.external_metrics import SCALING, metrics_api
 from e2e.support.installation import Installation, install
 from e2e.support.kube import Kube, Object, kubectl, until
 from e2e.support.shards import in_each_shard, is_coordinated, led_by_two
@@ -26,8 +25,6 @@ from support.operator.prometheus import prometheus
 from support.ports import free_port
 
 Report = Callable[..., None]
-NAME = "inverted-index"
-"""The job of the chart's example."""
 
 
 @pytest.fixture(scope="module")
@@ -80,44 +77,42 @@ def test_scaling_down_by_hand_costs_no_item(scaled: Stream, report: Report) -> N
 
 
 @pytest.fixture
-def still() -> Iterator[Kube]:
-    """A namespace with a job that no operator starts: its ConfigMap is nowhere."""
-    made = Kube(f"scaled-{uuid.uuid4().hex[:6]}")
-    made.make_namespace()
-    spec = {
-        "application": {"file": "a.py", "graph": "graph", "configMap": "none"},
-        "sources": {"docs": {"generator": {"count": 1}}}, "sinks": {"out": {"files": {"path": "/out"}}},
-        "workers": {"replicas": 2}, "checkpoint": {"interval": "1s", "store": "s3://none/none", "secret": "none"},
-    }  # fmt: skip
-    made.apply(thing("flamestream.dev/v1alpha1", "FlameStreamJob", NAME, spec=spec))
-    # as an operator says it, if there is none
-    workers = {"selector": f"flamestream.dev/job={NAME},flamestream.dev/role=worker", "ready": 2}
-    made.patch("FlameStreamJob", NAME, {"status": {"workers": workers}}, "status")
-    yield made
-    made.delete("HorizontalPodAutoscaler", NAME)
-    made.delete("FlameStreamJob", NAME)
-    made.unmake_namespace()
+def measured(scaled: Stream) -> Iterator[str]:
+    """The stream's job, by the name of its figures: a real Prometheus has them, and the cluster's metrics API answers
+    by the chart's rule."""
+    port, job = free_port(), f"{scaled.kube.namespace}.{scaled.name}"
+    server, thread = start_http_server(port)
+    try:
+        with prometheus(port, "none") as asked, metrics_api(scaled.kube, asked):
+            yield job
+    finally:
+        metrics.forget(job)
+        server.shutdown()
+        server.server_close()
+        thread.join()
 
 
-def test_an_autoscaler_follows_how_busy_the_workers_are(still: Kube) -> None:
-    """From the operator's metrics through a real Prometheus and the chart's rule to the number of workers."""
-    figures, job = free_port(), f"{still.namespace}.{NAME}"
-    server, thread = start_http_server(figures)
-    with prometheus(figures, "none") as asked, metrics_api(still, asked):
-        try:
-            reported(job, 0.95, 0.95)
-            still.apply(example())
-            until("a third worker is asked for", lambda: replicas(still) == 3, 120)
-            reported(job, 0.2, 0.2, 0.2)
-            until("one worker is enough", lambda: replicas(still) == 1, 120)
-        except AssertionError as error:
-            error.add_note(str((still.get("HorizontalPodAutoscaler", NAME) or {}).get("status")))
-            raise
-        finally:
-            metrics.forget(job)
-            server.shutdown()
-            server.server_close()
-            thread.join()
+def test_an_autoscaler_follows_how_busy_the_workers_are_and_costs_no_item(
+    scaled: Stream, measured: str, report: Report
+) -> None:
+    """The chart's example, from the figures of an operator to the number of workers: what they say of their time is
+    made up, so that no load has to be met; all else is real."""
+
+    def adds_one() -> None:
+        reported(measured, 0.95)
+        scaled.kube.apply(example(scaled.name))
+
+    def takes_one_away() -> None:
+        reported(measured, 0.2, 0.2)
+
+    try:
+        broken(scaled, report, "autoscaled by its metric to 2 workers", lambda: becomes(scaled, 2, adds_one))
+        broken(
+            scaled, report, "autoscaled by its metric to 1 worker", lambda: becomes(scaled, 1, takes_one_away)
+        )
+    except AssertionError as error:
+        error.add_note(str((scaled.kube.get("HorizontalPodAutoscaler", scaled.name) or {}).get("status")))
+        raise
 
 
 def reported(job: str, *shares: float) -> None:
@@ -126,14 +121,9 @@ def reported(job: str, *shares: float) -> None:
     metrics.observe(job, JobStatus(job=job, pid=1, updated=1, phase="running", workers=workers), 0.0)
 
 
-def replicas(kube: Kube) -> int:
-    job = kube.get("FlameStreamJob", NAME)
-    return 0 if job is None else int(job["spec"]["workers"]["replicas"])
-
-
-def example() -> Object:
-    """The chart's, but that it takes workers away at once."""
-    made: Object = yaml.safe_load((SCALING / "hpa.yaml").read_text())
+def example(job: str) -> Object:
+    """The chart's, for this job, but that it takes workers away at once."""
+    made: Object = yaml.safe_load((SCALING / "hpa.yaml").read_text().replace("inverted-index", job))
     made["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 0
     return made
 

@@ -29,11 +29,10 @@ class Lists:
             self._namespaces.put_all(await self._api.list_all("Namespace", None))
 
     async def replace_all(self, watched: Sequence[str]) -> None:
-        """What these namespaces have, or all that are chosen, and nothing else. Raises ApiProblem."""
+        """Have in the cache what these namespaces have, or all that are chosen, and nothing else. Raises ApiProblem."""
         await self.choose()
-        chosen = (
-            self._namespaces.chosen()
-        )  # not those that come during the lists, which may lack what they have (!)
+        # Not those that come during the lists (!): these may lack what they have.
+        chosen = self._namespaces.chosen()
         for namespace in watched or (None,):
             for name, store in self._stores.items():
                 store.replace_all(await self._api.list_all(_KINDS[name], namespace), namespace)
@@ -41,7 +40,7 @@ class Lists:
         self._namespaces.listed(chosen)
 
     async def add(self, namespace: str) -> list[tuple[str, Key]]:
-        """What a namespace has that has just been chosen: what is known of it then, by kind. Raises ApiProblem."""
+        """Add what a namespace has that has just been chosen. Its objects, by kind. Raises ApiProblem."""
         things = {name: await self._api.list_all(_KINDS[name], namespace) for name in self._stores}
         pods = await self._pods(namespace)
         # No await from here on (!): a job that is looked at without its pods would seem to have lost them.

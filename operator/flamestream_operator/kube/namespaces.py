@@ -17,7 +17,7 @@ from flamestream_operator.objects.meta import Object
 
 
 class Requirement(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """One of a selector's `matchExpressions`."""
+    """A requirement among a selector's `matchExpressions`."""
 
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]

@@ -138,6 +138,8 @@ def another_leads(job: FolderJob) -> None:
     before = leads.life()
     faults.signal_process(leads.system, leads.leader(), "operator")
     until("another coordinator leads", lambda: leads.leader_pod() and leads.life() != before, 120)
+    epoch = job.status()["epoch"]["number"]
+    job.kube.wait("FlameStreamJob", job.name, lambda it: it["status"]["epoch"]["number"] >= epoch + 2, 120)
 
 
 def test_a_watch_outlives_its_coordinator_and_takes_bad_code_back(job: FolderJob) -> None:

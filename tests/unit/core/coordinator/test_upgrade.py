@@ -220,6 +220,28 @@ def test_who_begins_behind_a_tick_watches_on_and_takes_back() -> None:
     assert bench.last(msg.Recover, "a").cut == 40
 
 
+def test_workers_of_the_code_before_that_dial_sooner_than_the_record_is_read_are_kept() -> None:
+    """As they do: they all dial at once, and the first one has the coordinator begin."""
+    bench = turned()
+    its = {
+        **{name: getattr(bench.settings, name) for name in BASE},
+        **NEXT,
+        **WATCHED,
+        "code_told": True,
+        "workers": 1,
+    }
+    before = settings(**{**BASE, "workers": 1, **OLD})
+    behind = Bench(bench.outside, "n2", **its)
+    behind.say(UpgradeInherited(before), behind.hello("a", code="old"), behind_hello(bench, "z"))
+    behind.progress("a", warm=True).sleep(SECOND)
+    assert behind.last(msg.Stop, "a") is None and (behind.status.before, behind.status.watched) == (
+        "old",
+        True,
+    )
+    behind.hear("z", msg.Failed(bench.fence, "user", "it raised ValueError"))
+    assert "taken back: it raised ValueError" in behind.status.refusal
+
+
 def test_who_begins_behind_a_tick_has_not_seen_the_error_items_before_and_takes_none_for_new() -> None:
     """The code before may have given as many."""
     bench = inherited(turned())

@@ -94,12 +94,14 @@ class Upgrade:
         if self._at_once or (self._turning() and self._epochs.is_committing):
             return
         made, runs = record.code, self._context.settings.code
-        if made in self._asked and (made != runs or (self._inherits and self._before is None)):
+        inherits, self._inherits = self._inherits, False
+        if made in self._asked and (made != runs or (inherits and self._before is None)):
             self._since = self._context.time.now
             self._turn(self._asked[made], self._asked_before(made), seen=False)
             # (!) For all that is known here: else it goes back to the tick's cut, above which results have left.
             self._healing.ran = made
-        self._inherits = False
+        elif inherits:
+            self._dismiss(TURNED)
         if self._wanted is not None and self._goes_back(self._wanted):
             return  # first back, then on
         words, self._later = self._later, []
@@ -108,7 +110,9 @@ class Upgrade:
 
     def takes(self, hello: Hello) -> bool:
         """Whether it is a worker of the application that the job is to go on with, or may go back to."""
-        return any(not differs(hello, each) for each in (self._wanted, self._before) if each)
+        # (!) As long as the record is not read: who is sent away then is not there to go back to.
+        inherited = next(iter(self._asked.values())) if self._inherits else None
+        return any(not differs(hello, each) for each in (self._wanted, self._before, inherited) if each)
 
     def is_behind(self, hello: Hello) -> bool:
         """Whether it is a worker of an application that the job has gone on from."""

@@ -76,11 +76,13 @@ def snapshots(parts: Parts, changed: int = ACCOUNTS) -> dict[str, Any]:
     }
 
 
-def contention(parts: Parts, workload: str, behind: int, count: int = 40_000) -> dict[str, Any]:
+def contention(
+    parts: Parts, workload: str, behind: int, patience: int | None, count: int = 40_000
+) -> dict[str, Any]:
     """CPU time of a transfer of two sources, of which one comes so many passes behind the other: by then those of the
-    other have been decided, and those that have read what changes are decided again. With 0 each is decided once,
-    which no strategy can do for less."""
-    sourced, its = _Sourced(parts), _texts(count, workload)
+    other have been decided, and those that have read what changes are decided again, as far as `patience` lets them.
+    With 0 behind each is decided once, which no strategy can do for less."""
+    sourced, its = _Sourced(parts, patience), _texts(count, workload)
     gc.collect()
     begin = time.process_time()
     for turn in range(-(-count // BATCH) + behind):
@@ -106,10 +108,11 @@ class _Nowhere:
 class _Sourced:
     """A dataflow that is given the transfers of two sources, pass by pass."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, patience: int | None) -> None:
         graph, me = bank_graphs.bank.validated(), WorkerId("w")
         self.cuts, self.released = LiveCuts(START), 0
-        self.flow = parts.dataflow(graph, WorkerSettings("bank", 1, ()), me, self.cuts, _Nowhere())
+        settings = WorkerSettings("bank", 1, (), patience=patience)
+        self.flow = parts.dataflow(graph, settings, me, self.cuts, _Nowhere())
         self._source = graph.sources[0].id
         self._barriers = {vertex.id: parts.barrier() for vertex in graph.sinks}
         self.flow.reset([me], {**self._barriers, self.flow.errors: parts.barrier()})
@@ -118,7 +121,10 @@ class _Sourced:
         """One pass: what the first source has of this turn, and the second of one before. What is below both is
         final."""
         self.flow.run([*self._half(texts, turn, 0), *self._half(texts, turn - behind, 1)])
-        self.cuts.advance(Time(1 + (turn - behind + 1) * BATCH if turn >= behind else 1))
+        self.cuts.reach(Time(1 + (turn - behind + 1) * BATCH if turn >= behind else 1))
+        if self.flow.has_work:  # transactions that were put off
+            self.flow.run([])
+        self.cuts.advance(min(self.cuts.reached, self.flow.undecided))
         self.released += sum(len(barrier.release(self.cuts.minimal)) for barrier in self._barriers.values())
 
     def _half(self, texts: Sequence[str], turn: int, source: int) -> list[Work]:

@@ -114,6 +114,12 @@ impl Flow {
         !self.arrived.is_empty() || !self.waiting.is_empty()
     }
 
+    /// The time of the lowest transaction that is put off; the end of time: there is none.
+    #[getter]
+    fn undecided(&mut self) -> u64 {
+        self.transactions().and_then(|transactions| transactions.undecided()).unwrap_or(u64::MAX)
+    }
+
     /// Did `share` put anything off?
     #[getter]
     fn waits(&self) -> bool {
@@ -131,8 +137,19 @@ impl Flow {
     }
 
     /// Process new runs, what arrived and what waits, and everything that follows, in the order of metas.
-    fn run(&mut self, py: Python<'_>, runs: &Bound<'_, PyList>, cuts: &Bound<'_, PyList>) -> PyResult<()> {
+    /// `reached`: below it only transactions that are put off could still change something.
+    fn run(
+        &mut self,
+        py: Python<'_>,
+        runs: &Bound<'_, PyList>,
+        cuts: &Bound<'_, PyList>,
+        reached: &[u8],
+    ) -> PyResult<()> {
         self.cuts = floors(cuts)?;
+        let reached = floor_of(reached)?;
+        if let Some(transactions) = self.transactions() {
+            transactions.reached = reached;
+        }
         let mut work = entered(runs)?;
         work.append(&mut self.waiting);
         work.append(&mut self.arrived);
@@ -182,18 +199,18 @@ impl Flow {
             .collect()
     }
 
-    /// How often transactions were decided: how many, runs, aborted ones, and the most contended rows.
+    /// How often transactions were decided: how many, runs, aborted ones, the most contended rows, and does each wait now?
     fn contended<'py>(
         &mut self,
         py: Python<'py>,
         cuts: &Bound<'py, PyList>,
-    ) -> PyResult<(u64, u64, u64, Bound<'py, PyTuple>)> {
-        let state = self.ledger.and_then(|vertex| self.states.get_mut(&vertex));
-        let Some(State::Transactions(state)) = state else { return Ok((0, 0, 0, PyTuple::empty(py))) };
+    ) -> PyResult<(u64, u64, u64, Bound<'py, PyTuple>, bool)> {
+        let Some(state) = self.transactions() else { return Ok((0, 0, 0, PyTuple::empty(py), false)) };
         state.forget_final(py, &floors(cuts)?, 1)?;
         let its = &state.contention;
         let rows = its.rows().into_iter().map(|(row, count)| (PyBytes::new(py, &row), count));
-        Ok((its.decided, its.runs, its.aborted, PyTuple::new(py, rows.collect::<Vec<_>>())?))
+        let rows = PyTuple::new(py, rows.collect::<Vec<_>>())?;
+        Ok((its.decided, its.runs, its.aborted, rows, state.patience.waits()))
     }
 
     // --- batches -------------------------------------------------------------------------------------------

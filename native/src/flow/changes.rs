@@ -2,8 +2,9 @@
 
 use crate::flow::states::State;
 use crate::flow::Flow;
-use crate::meta::Meta;
+use crate::meta::{time_of, Meta};
 use crate::state::accumulators::Changes;
+use crate::state::transactions::Transactions;
 use pyo3::exceptions::PyAssertionError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -22,7 +23,6 @@ impl Flow {
         if self.ledger == Some(vertex) {
             self.look_again(payload.py(), Some(&meta))?;
         }
-        let cause = self.cause;
         let changes = match self.states.get_mut(&vertex).expect("keyed vertices have state") {
             State::Grouping(state) if tombstone => state.remove(key, slot, &meta, &payload)?,
             State::Grouping(state) => state.insert(&self.cuts, key, slot, &meta, &payload)?,
@@ -30,9 +30,9 @@ impl Flow {
             State::Shards(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Shards(state) => state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)?,
             State::Transactions(state) if tombstone => {
-                state.remove(&self.cuts, slot, &meta, &payload, cause)?
+                state.remove(&self.cuts, slot, &meta, &payload)?
             }
-            State::Transactions(state) => state.insert(&self.cuts, slot, &meta, &payload, cause)?,
+            State::Transactions(state) => state.insert(&self.cuts, slot, &meta, &payload)?,
             State::Reduce(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Reduce(state) => {
                 match state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)? {
@@ -47,9 +47,18 @@ impl Flow {
         self.all_changed(vertex, changes)
     }
 
-    /// Look again at all transactions that wait, below `limit` if it is given. Were there any?
+    /// The transactions of the graph, if it has any.
+    pub(super) fn transactions(&mut self) -> Option<&mut Transactions> {
+        match self.ledger.and_then(|vertex| self.states.get_mut(&vertex)) {
+            Some(State::Transactions(state)) => Some(state),
+            _ => None,
+        }
+    }
+
+    /// Look at all transactions that wait, below `limit` if it is given. Were there any?
     pub(super) fn look_again(&mut self, py: Python<'_>, limit: Option<&Meta>) -> PyResult<bool> {
-        let Some(vertex) = self.ledger else { return Ok(false) };
+        // not between others' share and this worker's: what is decided here may be followed by its tombstone (!)
+        let Some(vertex) = self.ledger.filter(|_| !self.others_first) else { return Ok(false) };
         let (cause, mut entered) = (self.cause, None);
         loop {
             let State::Transactions(state) = self.states.get_mut(&vertex).expect("a ledger has state") else {
@@ -60,9 +69,10 @@ impl Flow {
             }
             let slot = state.slot;
             entered = entered.or_else(|| Some(self.meter.enter(slot, vertex, &[])));
-            let (cause, changes) = state.look(py, &self.cuts)?;
-            // (!) Under the cause of what has changed below, which is not above it: that of the item at hand may be.
-            self.cause = cause;
+            let changes = state.look(py, &self.cuts)?;
+            if let Some((meta, _, _)) = changes.first() {
+                self.cause = time_of(meta); // (!) its own: `Dataflow._look_again` says why
+            }
             self.all_changed(vertex, changes)?;
         }
         self.cause = cause;

@@ -15,6 +15,9 @@ impl Flow {
         self.pass = if self.others_first { ALL } else { 0 }; // new runs alone come to no state
         self.later.clear();
         work.sort_by(|one, other| one.meta.cmp(&other.meta).then(one.tombstone.cmp(&other.tombstone)));
+        if let Some(transactions) = self.transactions() {
+            transactions.next_pass();
+        }
         if let Some(first) = work.first() {
             self.meter.take_up(first.vertex); // what is asked ahead of all
         }

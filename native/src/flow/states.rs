@@ -13,7 +13,7 @@ use crate::state::keyed::Table;
 use crate::state::ready;
 use crate::state::reduce::{Fold, Reduce};
 use crate::state::shards::{self, Folding, Panes, Shards, Steps};
-use crate::state::transactions::{Decider, Functions, Tables, Transactions, View};
+use crate::state::transactions::{Decider, Functions, Patience, Tables, Transactions, View};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -71,8 +71,13 @@ pub(super) fn reducing_of(number: usize, described: &Bound<'_, PyDict>) -> PyRes
     let py = described.py();
     if let Some(deciding) = optional(described, "deciding")? {
         let kept = accumulators_of(number, described)?;
-        let decider = decider_of(deciding.bind(py).cast()?, &kept.decoded)?;
-        return Ok((Kind::Reduce, State::Transactions(Box::new(Transactions::new(py, kept, decider)))));
+        let deciding = deciding.bind(py).cast()?;
+        let decider = decider_of(deciding, &kept.decoded)?;
+        let pinned = optional(deciding, "patience")?.map(|pinned| pinned.extract(py)).transpose()?;
+        let (most, window) = (required(deciding, "most_runs")?, required(deciding, "window")?);
+        let patience = Patience::new(pinned, most.extract(py)?, window.extract(py)?);
+        let transactions = Transactions::new(py, kept, decider, patience);
+        return Ok((Kind::Reduce, State::Transactions(Box::new(transactions))));
     }
     let reduce = Reduce { kept: accumulators_of(number, described)?, fold: fold_of(described)? };
     Ok(match (optional(described, "ready_combine")?, optional(described, "steps")?) {

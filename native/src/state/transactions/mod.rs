@@ -4,6 +4,7 @@
 mod contention;
 mod decider;
 mod part;
+mod patience;
 mod pending;
 mod rules;
 mod view;
@@ -11,6 +12,7 @@ mod view;
 pub use contention::Contention;
 pub use decider::{Decider, Functions};
 pub use part::Part;
+pub use patience::Patience;
 pub use rules::Tables;
 pub use view::View;
 
@@ -35,6 +37,11 @@ pub struct Transactions {
     pub kept: Accumulators<u32>,
     pending: Pending<Value>,
     decider: Decider,
+    pub patience: Patience,
+    /// The pass that is under way.
+    pass: u64,
+    /// Below it only transactions that are put off could still change what others read.
+    pub reached: Floor,
     /// The one of all of them.
     pub slot: u16,
     pub contention: Contention,
@@ -43,38 +50,45 @@ pub struct Transactions {
 }
 
 impl Transactions {
-    pub fn new(py: Python<'_>, kept: Accumulators<u32>, decider: Decider) -> Self {
+    pub fn new(py: Python<'_>, kept: Accumulators<u32>, decider: Decider, patience: Patience) -> Self {
         let (pending, contention) = (Pending::new(), Contention::default());
-        let aborted = Attribute::new(py, "aborted");
-        Transactions { kept, pending, decider, slot: 0, contention, aborted }
+        let (pass, reached, aborted) = (0, Floor::default(), Attribute::new(py, "aborted"));
+        Transactions { kept, pending, decider, patience, pass, reached, slot: 0, contention, aborted }
     }
 
-    /// A transaction: its result. Those above wait to be looked at again.
+    /// What comes from now on comes later than all before.
+    pub fn next_pass(&mut self) {
+        self.pass += 1;
+    }
+
+    /// A transaction: its result, unless it is put off. Those above wait to be looked at again.
     pub fn insert<'py>(
         &mut self,
         cuts: &[Floor],
         slot: u16,
         meta: &Meta,
         payload: &Bound<'py, PyAny>,
-        cause: u64,
     ) -> PyResult<Changes<'py>> {
         let py = payload.py();
         self.slot = slot;
         self.forget_final(py, cuts, TRIM_ABOVE)?;
-        let item = Transaction::new(meta.clone(), payload.clone().unbind(), encoded(payload)?.into());
+        let item = Transaction::new(meta.clone(), payload.clone().unbind(), encoded(payload)?.into(), self.pass);
         let one = self.pending.add(item);
-        self.run(py, cuts, one, cause)?;
+        if self.patience.waits() {
+            self.pending.put_off(one);
+            return Ok(Vec::new());
+        }
+        self.run(py, cuts, one)?;
         Ok(vec![(meta.clone(), self.result(py, one), false)])
     }
 
-    /// A tombstone for a transaction that was inserted before: its result is invalid.
+    /// A tombstone for a transaction that was inserted before: its result, if it has one, is invalid.
     pub fn remove<'py>(
         &mut self,
         cuts: &[Floor],
         slot: u16,
         meta: &Meta,
         payload: &Bound<'py, PyAny>,
-        cause: u64,
     ) -> PyResult<Changes<'py>> {
         let py = payload.py();
         self.slot = slot;
@@ -82,10 +96,10 @@ impl Transactions {
             return Err(unmatched(py, &format!("operation {}", self.kept.operation), meta));
         };
         let dirty = self.written(py, cuts, gone, Vec::new())?;
-        self.pending.wait(dirty, cause);
-        let result = self.result(py, gone);
+        self.pending.wait(dirty, self.patience.runs);
+        let result = self.pending.at(gone).result.as_ref().map(|result| result.bind(py).clone());
         self.pending.forget(gone);
-        Ok(vec![(meta.clone(), result, true)])
+        Ok(result.map(|result| (meta.clone(), result, true)).into_iter().collect())
     }
 
     /// What is above a live cut comes again.
@@ -120,15 +134,30 @@ impl Transactions {
     // --- deciding ------------------------------------------------------------------------------------------
 
     /// Decide a transaction by what stands below it.
-    fn run(&mut self, py: Python<'_>, cuts: &[Floor], one: u32, cause: u64) -> PyResult<()> {
+    fn run(&mut self, py: Python<'_>, cuts: &[Floor], one: u32) -> PyResult<()> {
         let (meta, item) = (self.pending.at(one).meta.clone(), self.pending.at(one).item.clone_ref(py));
         let decided = self.decider.decided(&mut self.kept.table, meta, item.bind(py))?;
         self.pending.touch(one, decided.read);
-        let its = self.pending.at_mut(one);
-        (its.result, its.runs) = (Some(decided.result), its.runs + 1);
+        self.pending.at_mut(one).result = Some(decided.result);
         let dirty = self.written(py, cuts, one, decided.writes)?;
-        self.pending.wait(dirty, cause);
+        self.pending.wait(dirty, self.patience.runs);
+        self.count_run(one);
         Ok(())
+    }
+
+    fn count_run(&mut self, one: u32) {
+        let its = self.pending.at_mut(one);
+        let came = its.since;
+        its.runs += 1;
+        if its.runs > 1 {
+            return self.patience.repaired();
+        }
+        if self.patience.waits() {
+            let read = self.pending.at(one).read.iter().map(|(row, _)| self.pending.row_since(row, one));
+            let since = read.max().unwrap_or(0).max(came);
+            self.pending.at_mut(one).since = since;
+        }
+        self.patience.decided(self.pending.at(one).since > came);
     }
 
     /// Put what a transaction writes now in place of what it wrote. Those above that have to be looked at again.
@@ -193,24 +222,34 @@ impl Transactions {
 
     // --- repair --------------------------------------------------------------------------------------------
 
-    /// Is there any to be looked at again, below `limit` if it is given?
-    pub fn waits(&self, limit: Option<&Meta>) -> bool {
-        self.pending.waits(limit.map(|limit| &limit[..]))
+    /// The time of the lowest that is put off, which minimal time must not pass (!). None: nobody is.
+    pub fn undecided(&self) -> Option<u64> {
+        self.pending.undecided()
     }
 
-    /// Look again at the lowest that waits. The cause under which it must be told, and what has changed.
-    pub fn look<'py>(&mut self, py: Python<'py>, cuts: &[Floor]) -> PyResult<(u64, Changes<'py>)> {
-        let (one, cause) = self.pending.lowest().expect("it waits");
+    /// Is there any to be looked at, below `limit` if it is given?
+    pub fn waits(&self, limit: Option<&Meta>) -> bool {
+        self.pending.waits(limit.map(|limit| &limit[..]), &self.reached)
+    }
+
+    /// Look at the lowest that waits. What has changed, all at its meta.
+    pub fn look<'py>(&mut self, py: Python<'py>, cuts: &[Floor]) -> PyResult<Changes<'py>> {
+        let one = self.pending.take_lowest(&self.reached).expect("it waits");
+        let meta = self.pending.at(one).meta.clone();
+        if self.pending.at(one).runs == 0 {
+            self.run(py, cuts, one)?;
+            return Ok(vec![(meta, self.result(py, one), false)]);
+        }
         if self.has_read_what_is_there(py, one)? {
-            return Ok((cause, Vec::new()));
+            return Ok(Vec::new());
         }
         let before = self.result(py, one);
-        self.run(py, cuts, one, cause)?;
-        let (now, meta) = (self.result(py, one), self.pending.at(one).meta.clone());
+        self.run(py, cuts, one)?;
+        let now = self.result(py, one);
         if encoded(&before)? == encoded(&now)? {
-            return Ok((cause, Vec::new()));
+            return Ok(Vec::new());
         }
-        Ok((cause, vec![(meta.clone(), before, true), (meta, now, false)]))
+        Ok(vec![(meta.clone(), before, true), (meta, now, false)])
     }
 
     fn has_read_what_is_there(&mut self, py: Python<'_>, one: u32) -> PyResult<bool> {

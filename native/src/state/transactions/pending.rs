@@ -4,9 +4,10 @@
 //!
 //! Does not: know what a transaction does (mod.rs), or which values a row has (accumulators/).
 
-use crate::meta::Meta;
+use crate::meta::{time_of, Floor, Meta};
 use hashbrown::HashMap;
 use smallvec::SmallVec;
+use std::collections::VecDeque;
 
 /// The canonical encoding of a row: the name of its table and its key there.
 pub type RowKey = SmallVec<[u8; 32]>;
@@ -24,12 +25,12 @@ pub struct Transaction<V> {
     /// None before its first run.
     pub result: Option<V>,
     pub runs: u32,
-    /// While it waits to be looked at again: the lowest cause of what has changed below it (!).
-    cause: u64,
+    /// The pass in which it has come; of one that waited: or the last of those came whose rows it has read.
+    pub since: u64,
 }
 
 impl<V> Transaction<V> {
-    pub fn new(meta: Meta, item: V, encoded: Box<[u8]>) -> Self {
+    pub fn new(meta: Meta, item: V, encoded: Box<[u8]>, since: u64) -> Self {
         Transaction {
             meta,
             item,
@@ -38,7 +39,7 @@ impl<V> Transaction<V> {
             wrote: Vec::new(),
             result: None,
             runs: 0,
-            cause: u64::MAX,
+            since,
         }
     }
 
@@ -58,8 +59,10 @@ pub struct Pending<V> {
     order: Vec<u32>,
     /// Those that have touched a row, in the same order.
     touching: HashMap<RowKey, Vec<u32>>,
-    /// Those that have to be looked at again, descending by place.
-    waiting: Vec<u32>,
+    /// Those that have to be looked at again, ascending by place.
+    dirty: VecDeque<u32>,
+    /// Those that wait until only others of these could still change what they read, ascending by place.
+    put_off: VecDeque<u32>,
 }
 
 impl<V> Pending<V> {
@@ -69,7 +72,8 @@ impl<V> Pending<V> {
             free: Vec::new(),
             order: Vec::new(),
             touching: HashMap::new(),
-            waiting: Vec::new(),
+            dirty: VecDeque::new(),
+            put_off: VecDeque::new(),
         }
     }
 
@@ -110,7 +114,8 @@ impl<V> Pending<V> {
         let found = self.order.get(place).copied().filter(|found| self.at(*found).place() == (meta, encoded));
         found.inspect(|found| {
             self.order.remove(place);
-            self.waiting.retain(|other| other != found);
+            self.dirty.retain(|other| other != found);
+            self.put_off.retain(|other| other != found);
         })
     }
 
@@ -176,28 +181,80 @@ impl<V> Pending<V> {
         found
     }
 
-    /// They have to be looked at again, for what was changed under this cause.
-    pub fn wait(&mut self, dirty: Vec<u32>, cause: u64) {
+    /// The pass since which the version of a row that `number` reads has been what it is: that of the next below which
+    /// has written it.
+    pub fn row_since(&self, row: &RowKey, number: u32) -> u64 {
+        let Some(its) = self.touching.get(row) else { return 0 };
+        let end = its.partition_point(|other| self.at(*other).place() < self.at(number).place());
+        let below = its[..end].iter().rev().map(|other| self.at(*other));
+        below.into_iter().find(|other| other.has_written(row)).map_or(0, |other| other.since)
+    }
+
+    /// They have to be looked at again; those that have run as often as `patience` allows are put off.
+    pub fn wait(&mut self, dirty: Vec<u32>, patience: u32) {
         for number in dirty {
-            let one = self.at_mut(number);
-            one.cause = one.cause.min(cause);
-            let place =
-                self.waiting.partition_point(|other| self.at(*other).place() > self.at(number).place());
-            if self.waiting.get(place) != Some(&number) {
-                self.waiting.insert(place, number);
+            if self.is_in(&self.put_off, number) || self.is_in(&self.dirty, number) {
+                continue;
+            }
+            if self.at(number).runs >= patience {
+                self.put_off(number);
+            } else {
+                let place = self.place_in(&self.dirty, number);
+                self.dirty.insert(place, number);
             }
         }
     }
 
-    /// Is there any to be looked at again, below `limit` if it is given?
-    pub fn waits(&self, limit: Option<&[u8]>) -> bool {
-        self.waiting.last().is_some_and(|lowest| limit.is_none_or(|limit| self.at(*lowest).meta[..] < *limit))
+    /// It waits until only others that do could still change what it reads.
+    pub fn put_off(&mut self, number: u32) {
+        let place = self.place_in(&self.put_off, number);
+        self.put_off.insert(place, number);
     }
 
-    /// The lowest that waits, which does so no more, and the cause under which it has to be told.
-    pub fn lowest(&mut self) -> Option<(u32, u64)> {
-        let number = self.waiting.pop()?;
-        Some((number, std::mem::replace(&mut self.at_mut(number).cause, u64::MAX)))
+    /// The time of the lowest that is put off; None: nobody is.
+    pub fn undecided(&self) -> Option<u64> {
+        self.put_off.front().map(|lowest| time_of(&self.at(*lowest).meta))
+    }
+
+    /// Is there any to be looked at, below `limit` if it is given? Of those that are put off: below `reached`.
+    pub fn waits(&self, limit: Option<&[u8]>, reached: &Floor) -> bool {
+        self.lowest(reached).is_some_and(|(lowest, _)| limit.is_none_or(|limit| self.at(lowest).meta[..] < *limit))
+    }
+
+    /// Take out the lowest that `waits`.
+    pub fn take_lowest(&mut self, reached: &Floor) -> Option<u32> {
+        let (number, is_put_off) = self.lowest(reached)?;
+        if is_put_off {
+            self.put_off.pop_front();
+        } else {
+            self.dirty.pop_front();
+        }
+        Some(number)
+    }
+
+    /// The lowest, and is it one that was put off?
+    fn lowest(&self, reached: &Floor) -> Option<(u32, bool)> {
+        let dirty = self.dirty.front().copied();
+        let put_off = self.put_off.front().copied().filter(|lowest| self.at(*lowest).meta[..] < reached[..]);
+        match (dirty, put_off) {
+            (Some(dirty), Some(put_off)) if self.at(dirty).place() < self.at(put_off).place() => {
+                Some((dirty, false))
+            }
+            (_, Some(put_off)) => Some((put_off, true)),
+            (dirty, None) => dirty.map(|dirty| (dirty, false)),
+        }
+    }
+
+    fn place_in(&self, waiting: &VecDeque<u32>, number: u32) -> usize {
+        // in their order most come behind all others
+        if waiting.back().is_none_or(|last| self.at(*last).place() < self.at(number).place()) {
+            return waiting.len();
+        }
+        waiting.partition_point(|other| self.at(*other).place() < self.at(number).place())
+    }
+
+    fn is_in(&self, waiting: &VecDeque<u32>, number: u32) -> bool {
+        waiting.get(self.place_in(waiting, number)) == Some(&number)
     }
 }
 
@@ -206,7 +263,7 @@ mod tests {
     use super::*;
 
     fn added(pending: &mut Pending<u8>, time: u64, encoded: &[u8]) -> u32 {
-        pending.add(Transaction::new(Meta::from_slice(&time.to_be_bytes()), 0, encoded.into()))
+        pending.add(Transaction::new(Meta::from_slice(&time.to_be_bytes()), 0, encoded.into(), 0))
     }
 
     fn row(name: &str) -> RowKey {
@@ -216,6 +273,8 @@ mod tests {
     fn rows(names: &str) -> Vec<(RowKey, Option<u8>)> {
         names.split_terminator(' ').map(|name| (row(name), None)).collect()
     }
+
+    const ALL: Floor = [255; 8];
 
     fn none() -> Vec<u32> {
         Vec::new()
@@ -266,18 +325,46 @@ mod tests {
     fn the_lowest_of_those_that_wait_comes_first_and_each_once() {
         let mut pending = Pending::new();
         let [three, one, two] = [3, 1, 2].map(|time| added(&mut pending, time, b""));
-        pending.wait(vec![three, one, two], 9);
-        pending.wait(vec![two, three], 7);
-        pending.wait(vec![three], 8);
-        assert!(pending.waits(None) && !pending.waits(Some(&1u64.to_be_bytes())));
-        assert_eq!(pending.lowest(), Some((one, 9)));
+        for dirty in [vec![three, one, two], vec![two, three], vec![three]] {
+            pending.wait(dirty, 1);
+        }
+        assert!(pending.waits(None, &ALL) && !pending.waits(Some(&1u64.to_be_bytes()), &ALL));
+        assert_eq!(pending.take_lowest(&ALL), Some(one));
         assert_eq!(pending.take_out(&2u64.to_be_bytes(), b""), Some(two));
-        assert_eq!(pending.lowest(), Some((three, 7)), "under the lowest cause");
-        pending.wait(vec![three], 8);
+        assert_eq!(pending.take_lowest(&ALL), Some(three));
+        pending.wait(vec![three], 1);
         assert_eq!(
-            (pending.lowest(), pending.lowest()),
-            (Some((three, 8)), None),
+            (pending.take_lowest(&ALL), pending.take_lowest(&ALL)),
+            (Some(three), None),
             "as if it were the first time"
         );
+    }
+
+    #[test]
+    fn who_is_put_off_waits_until_everything_below_has_come() {
+        let mut pending = Pending::new();
+        let [one, two, three] = [1, 2, 3].map(|time| added(&mut pending, time, b""));
+        pending.put_off(two);
+        pending.at_mut(three).runs = 2;
+        pending.wait(vec![three, one], 2);
+        assert_eq!(pending.undecided(), Some(2));
+        let reached = |time: u64| time.to_be_bytes();
+        assert_eq!((pending.take_lowest(&reached(2)), pending.take_lowest(&reached(2))), (Some(one), None));
+        pending.wait(vec![two], 2);
+        assert_eq!((pending.take_lowest(&reached(3)), pending.take_lowest(&reached(3))), (Some(two), None));
+        assert_eq!((pending.take_lowest(&reached(4)), pending.undecided()), (Some(three), None));
+    }
+
+    #[test]
+    fn a_row_is_what_it_is_since_its_last_writer_below_has_come() {
+        let mut pending = Pending::new();
+        let [one, two, three] = [1, 2, 3].map(|time| added(&mut pending, time, b""));
+        for (number, since) in [(one, 9), (two, 5), (three, 7)] {
+            pending.touch(number, rows("a"));
+            pending.at_mut(number).since = since;
+        }
+        pending.at_mut(one).wrote.push((row("a"), Some(7)));
+        assert_eq!((pending.row_since(&row("a"), three), pending.row_since(&row("a"), one)), (9, 0));
+        assert_eq!(pending.row_since(&row("b"), three), 0);
     }
 }

@@ -21,6 +21,8 @@ class Contended(NamedTuple):
     rows: tuple[tuple[bytes, int], ...] = ()
     """Those whose changes had most others looked at again, the most first, by their key: how many, or somewhat
     fewer."""
+    waits: bool = False
+    """Whether each transaction waits now until nothing can come below it (patience.py)."""
 
 
 class Contention:
@@ -42,10 +44,10 @@ class Contention:
         before = self._rows.pop(min(self._rows, key=self._rows.__getitem__)) if self._full(row) else 0
         self._rows[row] = self._rows.get(row, before) + others
 
-    def told(self) -> Contended:
+    def told(self, *, waits: bool = False) -> Contended:
         """The counts so far."""
         rows = sorted(self._rows.items(), key=lambda row: (-row[1], row[0]))
-        return Contended(self.decided, self.runs, self.aborted, tuple(rows))
+        return Contended(self.decided, self.runs, self.aborted, tuple(rows), waits)
 
     def _full(self, row: bytes) -> bool:
         return row not in self._rows and len(self._rows) == MOST_ROWS

@@ -35,10 +35,10 @@ from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot, WorkerId
-from flamestream.model.meta import Meta
+from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payload import ErrorValue
 from flamestream.model.tables.ledger import Deciding
-from flamestream.model.time import Time
+from flamestream.model.time import END, Time
 from flamestream.model.vertex import Kind, Vertex
 from flamestream.model.windows.process import Steps, late_among
 
@@ -89,6 +89,7 @@ class Dataflow(Operations):
         self._me = me
         self._cuts = cuts
         self._output = output
+        self._patience = settings.patience
         self._meter: Meter | None = None
         self._ledger: tuple[Transactions, Enter] | None = None
         """The transactions of the graph, and where their results go."""
@@ -142,7 +143,13 @@ class Dataflow(Operations):
     @property
     def has_work(self) -> bool:
         """Is there anything for `run` but new runs?"""
-        return bool(self._came or self._waiting)
+        return bool(self._came or self._waiting) or self.undecided < self._cuts.reached
+
+    @property
+    def undecided(self) -> Time:
+        """The time of the lowest transaction that is put off, which minimal time must not pass (!). END: there is
+        none."""
+        return END if self._ledger is None else self._ledger[0].undecided
 
     @property
     def waits(self) -> bool:
@@ -173,6 +180,8 @@ class Dataflow(Operations):
 
     def _process(self, work: list[Work]) -> None:
         work.sort(key=_IN_ORDER)
+        if self._ledger is not None:
+            self._ledger[0].next_pass()
         around, handlers, meter = self._round, self._handlers, self._meter
         for meta, cause, vertex, payload, tombstone in work:
             while around and around[0][0] < meta:
@@ -256,7 +265,8 @@ class Dataflow(Operations):
     def _transacting(self, vertex: Vertex) -> Handle:
         assert isinstance(vertex.combine, Deciding)
         decide = user_code.decided(vertex, self._debug)
-        state = Transactions(vertex.id, self._cuts, decide, Reading.of(vertex), vertex.combine.indexes)
+        reading, indexes = Reading.of(vertex), vertex.combine.indexes
+        state = Transactions(vertex.id, self._cuts, decide, reading, indexes, self._patience)
         forward, fail = self.forward(vertex), self.failed(vertex)
         self.states[vertex.id] = state
 
@@ -265,21 +275,24 @@ class Dataflow(Operations):
 
         def handle(_key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
             self._look_again(meta)
-            tell(*(state.remove if tombstone else state.insert)(slot, meta, payload, self.cause))
+            for change in (state.remove if tombstone else state.insert)(slot, meta, payload):
+                tell(*change)
 
         self._ledger = state, tell
         return handle
 
     def _look_again(self, limit: Meta | None = None) -> bool:
-        """Look again at all transactions that wait, below `limit` if it is given. Were there any?"""
-        if self._ledger is None or not self._ledger[0].waits(limit):
+        """Look at all transactions that wait, below `limit` if it is given. Were there any?"""
+        # not between others' share and this worker's: what is decided here may be followed by its tombstone (!)
+        if self._ledger is None or self._others_first or not self._ledger[0].waits(limit):
             return False
         (state, tell), cause, meter = self._ledger, self.cause, self._meter
         before = None if meter is None else meter.enter(state.slot, state.operation, b"")
         while state.waits(limit):
-            # (!) Under the cause of what has changed below, which is not above it: that of the item at hand may be.
-            self.cause, changes = state.look()
-            for change in changes:
+            for change in state.look():
+                # (!) Under its own time: that of the item at hand may be above it, and what had changed below may have
+                # been passed. Until this pass is acked minimal time has not passed it: one or the other holds it.
+                self.cause = time_of_meta(change[0])
                 tell(*change)
         if meter is not None:
             meter.leave(before)

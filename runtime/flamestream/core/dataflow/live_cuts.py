@@ -22,7 +22,13 @@ class LiveCuts:
         """A recovery: only the cut it goes back to is left."""
         self.committed = self.minimal = committed
         self.announced: tuple[Epoch, Time] | None = None
+        self.reached = committed
+        """Below it nothing is in flight or will enter, but for what transactions lead to that are put off."""
         self._refresh()
+
+    def reach(self, time: Time) -> None:
+        """Nothing else than transactions that are put off stands in the way of minimal time, up to there."""
+        self.reached = max(self.reached, time)
 
     def advance(self, minimal: Time) -> None:
         """Minimal time has moved on."""

@@ -63,7 +63,7 @@ class NativeFlow:
         self._names: list[WorkerId] = [me]
         vertices = [*graph.vertices, Vertex(self.errors, Kind.SINK, ERRORS)]
         self._flow = kernel.Flow(
-            [described(vertex, graph, settings.debug) for vertex in vertices],
+            [described(vertex, graph, settings.debug, patience=settings.patience) for vertex in vertices],
             slots=settings.slots,
             me=0,
             dead_letter=settings.dead_letter is not None,
@@ -80,11 +80,16 @@ class NativeFlow:
 
     @property
     def has_work(self) -> bool:
-        return self._flow.has_work  # type: ignore[no-any-return]
+        return self._flow.has_work or self.undecided < self._cuts.reached
 
     @property
     def waits(self) -> bool:
         return self._flow.waits  # type: ignore[no-any-return]
+
+    @property
+    def undecided(self) -> Time:
+        """As `Dataflow.undecided`."""
+        return self._flow.undecided  # type: ignore[no-any-return]
 
     def reset(
         self,
@@ -117,7 +122,7 @@ class NativeFlow:
 
     def run(self, runs: list[Work]) -> None:
         """Process new runs, what arrived and what waits, and everything that follows."""
-        self._flow.run(runs, self._cuts.all)
+        self._flow.run(runs, self._cuts.all, floor(self._cuts.reached))
         self._send()
 
     def bad_record(self, cause: Time, meta: Meta, error: ErrorValue) -> None:

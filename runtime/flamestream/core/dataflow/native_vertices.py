@@ -12,6 +12,7 @@ from typing import Any
 
 from flamestream.core.dataflow import native_expressions, user_code
 from flamestream.core.dataflow.operations import KEYED
+from flamestream.core.dataflow.patience import Patience
 from flamestream.core.dataflow.placing import itself
 from flamestream.core.dataflow.stored import Reading
 from flamestream.model import ready
@@ -33,8 +34,11 @@ from flamestream.model.windows.shapes import Grid
 from flamestream.model.windows.stream import Events
 
 
-def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -> dict[str, Any]:
-    """A vertex as the kernel takes it. `rows`: payloads may stay encoded in state too."""
+def described(
+    vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True, patience: int | None = None
+) -> dict[str, Any]:
+    """A vertex as the kernel takes it. `rows`: payloads may stay encoded in state too; `patience`: that of
+    transactions."""
     settle: Callable[[Any], Any] = user_code.as_it_is
     if vertex.kind in (Kind.FLAT_MAP, Kind.FILTER):
         settle = user_code.lister(vertex) if vertex.kind is Kind.FLAT_MAP else bool
@@ -67,7 +71,7 @@ def described(vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True) -
         case Kind.REDUCE:
             described |= _fold(vertex, debug)
             if rows and isinstance(vertex.combine, Deciding):
-                described["deciding"] = _described_deciding(vertex, vertex.combine, debug)
+                described["deciding"] = _described_deciding(vertex, vertex.combine, debug, patience)
     return described
 
 
@@ -147,9 +151,14 @@ def described_panes(program: Program) -> dict[str, Any] | None:
     return {"size": grid.size, "every": grid.every, "offset": grid.offset, "each": program.each, "fold": fold}
 
 
-def _described_deciding(vertex: Vertex, deciding: Deciding, debug: bool) -> dict[str, Any]:
+def _described_deciding(
+    vertex: Vertex, deciding: Deciding, debug: bool, patience: int | None
+) -> dict[str, Any]:
     """Transactions, whose rows the kernel keeps."""
     return {
+        "patience": patience,
+        "most_runs": Patience.most,
+        "window": Patience.window,
         "decide": user_code.decided(vertex, debug),
         "functions": None if debug else deciding.functions,  # Python calls each twice
         "rules": [(name, *rules[:2], deciding.stored(name)) for name, rules in deciding.rules.items()],

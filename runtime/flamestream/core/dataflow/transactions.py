@@ -12,14 +12,17 @@ at again, up to and including the next that has written it (!); who then finds t
 left alone. They are looked at in their order, below the next item and at the end of a pass: of two workers' items on
 one hot row each would else have all of the other's above it decided again.
 
+One that has run as often as `patience` allows (patience.py; 0: before its first run) is put off until only those that
+are put off could still change what it reads. Minimal time does not pass it until then (!), so whatever it leads to is
+told under its own time: what brought it may have been passed.
+
 Keeps: at rest every decision is that of the fold over all rows (model/tables/ledger.py), byte by byte. Below minimal
 time all is final: a row keeps a version a live cut, and transactions are forgotten. Does not: send anything; it
-returns what must go out.
+returns what must go out, all of it under the time of the transaction that it is of.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Collection, Iterable, Mapping
-from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Any, Final
 
@@ -28,20 +31,20 @@ from flamestream.core.dataflow.accumulators import META, TRIM_ABOVE, VALUE, Accu
 from flamestream.core.dataflow.contention import Contended, Contention
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.patience import Patience
 from flamestream.core.dataflow.stored import PLAIN, Reading, Stored
+from flamestream.core.dataflow.waiting import Place, Waiting
 from flamestream.core.protocol.chain import DELETED, Chain, Row, incomplete, is_deleted
 from flamestream.core.protocol.stored_rows import encoded_head
 from flamestream.model import payload as codec
 from flamestream.model.errors import unmatched
 from flamestream.model.ids import Epoch, Slot
-from flamestream.model.meta import Meta
+from flamestream.model.meta import Meta, floor, time_of_meta
 from flamestream.model.tables.index import index_rows
 from flamestream.model.tables.ledger import ALL
 from flamestream.model.time import END, Time
 from flamestream.model.vertex import Function
 
-Place = tuple[Meta, bytes]
-"""The place of a transaction in the order: its meta and its encoding."""
 _PLACE, _ORDER = attrgetter("place"), attrgetter("meta")
 Indexes = Mapping[str, tuple[str, Function]]
 """`Deciding.indexes`."""
@@ -53,9 +56,9 @@ _NONE: Final = object()
 class Transaction:
     """A transaction above minimal time, with what its last run has read, written and given."""
 
-    __slots__ = ("cause", "item", "meta", "place", "read", "result", "runs", "wrote")
+    __slots__ = ("item", "meta", "place", "read", "result", "runs", "since", "wrote")
 
-    def __init__(self, meta: Meta, item: Any) -> None:
+    def __init__(self, meta: Meta, item: Any, since: int) -> None:
         self.meta, self.item = meta, item
         self.place: Place = meta, codec.encode(item)  # versions of one item share a meta for a while (!)
         self.read: dict[bytes, Any] = {}
@@ -63,61 +66,63 @@ class Transaction:
         self.wrote: dict[bytes, Any] = {}
         self.result: Any = None
         self.runs = 0
-        self.cause = END
-        """While it waits to be looked at again: the lowest cause of what has changed below it (!)."""
+        self.since = since
+        """The pass in which it has come; of one that waited: or the last of those came whose rows it has read."""
 
 
 class Transactions(Accumulators):
     """The rows of all tables on one worker, which decides all transactions. `decide`: user_code.decided."""
 
     def __init__(
-        self,
-        operation: int,
-        cuts: LiveCuts,
-        decide: user_code.Decide,
-        reading: Reading = PLAIN,
-        indexes: Indexes = NO_INDEXES,
-    ) -> None:
+        self, operation: int, cuts: LiveCuts, decide: user_code.Decide, reading: Reading = PLAIN,
+        indexes: Indexes = NO_INDEXES, patience: int | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(operation, cuts, reading)
-        self._decide = decide
+        self._decide, self._patience, self._pass = decide, Patience(patience), 0
         self._indexes, self._was_folded = indexes, False
         self._all: list[Transaction] = []
         self._touching: dict[bytes, list[Transaction]] = {}
-        self._waiting: dict[Place, Transaction] = {}
-        self._places: list[Place] = []  # a heap of the keys of _waiting, with stale ones
+        self._repairs, self._put_off = Waiting[Transaction](), Waiting[Transaction]()
         self._contention = Contention()
         self.slot = Slot(0)
         """The one of all of them."""
 
-    def insert(self, slot: Slot, meta: Meta, payload: Any, cause: Time) -> Change:
-        """A transaction: its result. Those above wait to be looked at again."""
+    def next_pass(self) -> None:
+        """What comes from now on comes later than all before."""
+        self._pass += 1
+
+    def insert(self, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
+        """A transaction: its result, unless it is put off. Those above wait to be looked at again."""
         self.slot = slot
         self._forget_final(least=TRIM_ABOVE)
-        made = Transaction(meta, payload)
+        made = Transaction(meta, payload, self._pass)
         insort(self._all, made, key=_PLACE)
-        self._run(made, cause)
-        return meta, made.result, False
+        if self._patience.waits:
+            self._put_off.add(made)
+            return []
+        self._run(made)
+        return [(meta, made.result, False)]
 
-    def remove(self, slot: Slot, meta: Meta, payload: Any, cause: Time) -> Change:
-        """A tombstone for a transaction that was inserted before: its result is invalid. Raises ProtocolError if it
-        was not."""
+    def remove(self, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
+        """A tombstone for a transaction that was inserted before: its result, if it has one, is invalid. Raises
+        ProtocolError if it was not."""
         self.slot = slot
         place = meta, codec.encode(payload)
         at = bisect_left(self._all, place, key=_PLACE)
         if at == len(self._all) or self._all[at].place != place:
             raise unmatched(f"operation {self.operation}", meta)
         gone = self._all.pop(at)
-        self._waiting.pop(place, None)
-        self._wait(self._written(gone, {}), cause)
+        self._repairs.discard(gone)
+        self._put_off.discard(gone)
+        self._wait(self._written(gone, {}))
         self._touch(gone, gone.read, {})
-        return meta, gone.result, True
+        return [(meta, gone.result, True)] if gone.runs else []
 
     # --- deciding -------------------------------------------------------------------------------------------
 
-    def _run(self, one: Transaction, cause: Time) -> None:
+    def _run(self, one: Transaction) -> None:
         """Decide a transaction by what stands below it."""
         before, one.read = one.read, {}
-        one.runs += 1
 
         def read(row: tuple[str, Any], other: Any) -> Any:
             key = codec.encode(row)
@@ -127,7 +132,24 @@ class Transactions(Accumulators):
         one.result, writes = self._decide(read, one.item)
         self._touch(one, before, one.read)
         rows = {codec.encode(row): _NONE if each.deleted else each.after for row, each in writes}
-        self._wait(self._written(one, rows), cause)
+        self._wait(self._written(one, rows))
+        self._count_run(one)
+
+    def _count_run(self, one: Transaction) -> None:
+        one.runs += 1
+        if one.runs > 1:
+            self._patience.repaired()
+            return
+        came = one.since
+        if self._patience.waits:
+            one.since = max([came, *(self._since(key, one) for key in one.read)])
+        self._patience.decided(early=one.since > came)
+
+    def _since(self, key: bytes, one: Transaction) -> int:
+        """The pass since which the version of a row that a transaction reads has been what it is."""
+        its = self._touching[key]
+        below = reversed(its[: bisect_left(its, one.place, key=_PLACE)])
+        return next((other.since for other in below if key in other.wrote), 0)
 
     def _below(self, key: bytes, meta: Meta) -> Any:
         bucket = self.buckets.get(key)
@@ -176,30 +198,46 @@ class Transactions(Accumulators):
 
     # --- repair ---------------------------------------------------------------------------------------------
 
-    def _wait(self, dirty: Iterable[Transaction], cause: Time) -> None:
-        """They have to be looked at again, for what was changed under this cause."""
+    def _wait(self, dirty: Iterable[Transaction]) -> None:
+        """They have to be looked at again."""
         for one in dirty:
-            one.cause = min(one.cause, cause)
-            if one.place not in self._waiting:
-                self._waiting[one.place] = one
-                heappush(self._places, one.place)
+            if one not in self._repairs and one not in self._put_off:
+                (self._put_off if one.runs >= self._patience.runs else self._repairs).add(one)
+
+    @property
+    def undecided(self) -> Time:
+        """The time of the lowest that is put off: minimal time must not pass it (!). END: there is none."""
+        lowest = self._put_off.lowest
+        return END if lowest is None else time_of_meta(lowest.meta)
+
+    def _next(self) -> Waiting[Transaction] | None:
+        """Where the lowest stands that can be looked at."""
+        dirty, put_off = self._repairs.lowest, self._put_off.lowest
+        if put_off is None or put_off.meta >= floor(self._cuts.reached):
+            return None if dirty is None else self._repairs
+        return self._repairs if dirty is not None and dirty.place < put_off.place else self._put_off
 
     def waits(self, limit: Meta | None) -> bool:
-        """Is there any to be looked at again, below `limit` if it is given?"""
-        while self._places and self._places[0] not in self._waiting:
-            heappop(self._places)
-        return bool(self._places) and (limit is None or self._places[0][0] < limit)
+        """Is there any to be looked at, below `limit` if it is given?"""
+        if (found := self._next()) is None or (lowest := found.lowest) is None:
+            return False
+        return limit is None or lowest.meta < limit
 
-    def look(self) -> tuple[Time, list[Change]]:
-        """Look again at the lowest that `waits`. The cause under which it must be told, and what has changed."""
-        one = self._waiting.pop(heappop(self._places))
-        cause, one.cause, before = one.cause, END, one.result
+    def look(self) -> list[Change]:
+        """Look at the lowest that `waits`. What has changed, all at its meta."""
+        waiting = self._next()
+        assert waiting is not None
+        one = waiting.pop()
+        if not one.runs:
+            self._run(one)
+            return [(one.meta, one.result, False)]
+        before = one.result
         if all(_same(value, self._below(key, one.meta)) for key, value in one.read.items()):
-            return cause, []
-        self._run(one, cause)
+            return []
+        self._run(one)
         if codec.encode(before) == codec.encode(one.result):
-            return cause, []
-        return cause, [(one.meta, before, True), (one.meta, one.result, False)]
+            return []
+        return [(one.meta, before, True), (one.meta, one.result, False)]
 
     # --- what is final --------------------------------------------------------------------------------------
 
@@ -216,7 +254,7 @@ class Transactions(Accumulators):
     def contended(self) -> Contended:
         """How often transactions were decided here so far."""
         self._forget_final()
-        return self._contention.told()
+        return self._contention.told(waits=self._patience.waits)
 
     def trim(self, bucket: Accumulation, cuts: list[Meta]) -> None:
         """Also forget that a row was deleted, where nothing below that is needed."""
@@ -255,7 +293,8 @@ class Transactions(Accumulators):
     def go_back(self, cut: Time) -> None:
         """Be as at the live cut `cut`: what is above it comes again."""
         super().go_back(cut)
-        self._all, self._touching, self._waiting, self._places = [], {}, {}, []
+        self._all, self._touching = [], {}
+        self._repairs, self._put_off = Waiting(), Waiting()
 
     def load(self, chains: Iterable[Chain]) -> None:
         """Take rows from a snapshot. Raises Corrupt if some are missing."""

@@ -122,6 +122,20 @@ class Hold(_Message, frozen=True):
     error: str = ""
 
 
+class Undecided(_Message, frozen=True):
+    """To the acker: the lowest transaction that is put off at the sender is of `time`, which minimal time does not pass;
+    END: there is none. In the frame of the acks of what has brought it, or come of it (!)."""
+
+    time: Time
+
+
+class Reached(_Message, frozen=True):
+    """The acker tells who has put transactions off: nothing below `time` is in flight or will enter, but for what they
+    lead to."""
+
+    time: Time
+
+
 class MinimalTime(_Message, frozen=True):
     """The acker tells all: nothing below `time` is in flight or will enter."""
 
@@ -159,8 +173,8 @@ class Traces(_Message, frozen=True):
 
 
 PeerMessage = (
-    Data | Traces | Acks | Promise | Question | Hold | MinimalTime | Cut | Settled | Paused | Ask | Prove | Proved
-    | Look | Peek | Gather | Gathered | Left | Seen
+    Data | Traces | Acks | Promise | Question | Hold | Undecided | Reached | MinimalTime | Cut | Settled | Paused | Ask
+    | Prove | Proved | Look | Peek | Gather | Gathered | Left | Seen
 )  # fmt: skip
 
 
@@ -329,6 +343,8 @@ class Progress(_Message, frozen=True):
     """Partitions of my fronts of each source with event time that are idle, where there are any."""
     errors: Count = 0
     """Error items that were released here, in this attempt."""
+    deciding_waits: bool = False
+    """Whether transactions wait here now until nothing can come below them, for guesses were wrong too often."""
 
     def __post_init__(self) -> None:
         """Raises ValueError unless both counts have all classes, or none yet: they are added up with those of

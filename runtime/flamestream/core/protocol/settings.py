@@ -96,6 +96,9 @@ class WorkerSettings:
     upload_bytes: int = 16 << 20
     """Bytes of rows, about, in one upload. While one is under way only the next is encoded: this bounds what
     a snapshot takes."""
+    patience: int | None = None
+    """How often a transaction is decided before it waits until nothing can come below it; 0: it always waits; None: by
+    what is measured."""
     debug: bool = False
     """Run every user function twice and compare, and check that it leaves its input alone."""
 

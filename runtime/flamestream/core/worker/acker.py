@@ -14,6 +14,9 @@ zero too early. Ids must be mixed non-linearly (4^5^6^7 = 0).
 >>> table.minimal_time
 6
 
+A worker may have transactions that it puts off until only such as these could still change what they read: minimal time
+stands at the lowest of them, and `reached` is what it would be without (!).
+
 Keeps: minimal time never goes back (invariant 1). Does not: decide who acks when (worker.py), or talk to
 anyone (shell). Source: EDBT 2018, section 3.3; one ack a message instead of two is ours (decision 004).
 """
@@ -21,7 +24,7 @@ anyone (shell). Source: EDBT 2018, section 3.3; one ack a message instead of two
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
-from flamestream.model.ids import MessageId
+from flamestream.model.ids import MessageId, WorkerId
 from flamestream.model.time import END, START, FrontId, Time
 
 __all__ = ["END", "START", "AckTable", "FrontId", "MessageId", "Time"]
@@ -35,6 +38,7 @@ class AckTable:
         self._in_flight: dict[Time, int] = {}
         self._causes: list[Time] = []  # a heap of the keys of _in_flight, with stale ones
         self._promised = dict.fromkeys(fronts, start)
+        self._undecided: dict[WorkerId, Time] = {}
         self._minimal = start
 
     @property
@@ -50,9 +54,15 @@ class AckTable:
         return self._causes[0] if self._causes else END
 
     @property
+    def reached(self) -> Time:
+        """Nothing below it is in flight or will enter, but for what comes of transactions that are put off: of these
+        something may be in flight below it again."""
+        return min(self.oldest, min(self._promised.values(), default=END))
+
+    @property
     def minimal_time(self) -> Time:
-        """Nothing below it is in flight or will ever enter."""
-        oldest = min(self.oldest, min(self._promised.values(), default=END))
+        """Nothing below it is in flight, is put off, or will ever enter."""
+        oldest = min(self.reached, *self._undecided.values(), END)
         assert oldest >= self._minimal, f"minimal time went back from {self._minimal} to {oldest}"
         self._minimal = oldest
         return oldest
@@ -68,6 +78,18 @@ class AckTable:
             self._in_flight[cause] = left
             if before is None:
                 heappush(self._causes, cause)
+
+    def put_off(self, worker: WorkerId, time: Time) -> None:
+        """The lowest transaction that a worker has put off is of `time`; END: it has none any more."""
+        if time == END:
+            self._undecided.pop(worker, None)
+        else:
+            self._undecided[worker] = time
+
+    def stuck(self) -> list[WorkerId]:
+        """Workers whose lowest transaction nothing else can change."""
+        reached = self.reached if self._undecided else START
+        return [worker for worker, time in self._undecided.items() if time < reached]
 
     def promise(self, front: FrontId, time: Time) -> None:
         """The front will stamp nothing below `time`. An older promise is a reordered message and says nothing

@@ -27,7 +27,9 @@ from flamestream.core.protocol.messages import (
     PeerMessage,
     Promise,
     Question,
+    Reached,
     Settled,
+    Undecided,
 )
 from flamestream.core.protocol.queries import Ask, Prove, Proved
 from flamestream.core.worker.acker import AckTable
@@ -67,6 +69,7 @@ class Acker:
         self._settled = dict.fromkeys(workers, self._told_settled)
         self._holds: dict[Time, list[str]] = {}
         self._told = start
+        self._told_reached = dict.fromkeys(workers, start)
         self._cuts: list[tuple[Epoch, bool]] = []
         self._pausing: Epoch | None = None
         """The epoch that is cut when nothing enters any more."""
@@ -94,6 +97,8 @@ class Acker:
                     (self._tell_end.add if message.tells_end else self._tell_end.discard)(message.front)
             case Hold():
                 self._hold(message)
+            case Undecided():
+                self.table.put_off(sender, message.time)
             case Settled():
                 self._settled[sender] = max(self._settled[sender], message.time)
             case Ask():
@@ -197,6 +202,14 @@ class Acker:
             # (!) What an end leads to may ask a later call, so all have to be idle again above its run.
             elif ending != self._ending:
                 self._ending, self._ends = ending, [ending]
+
+    def reached(self) -> list[tuple[WorkerId, Reached]]:
+        """Workers that wait to decide transactions, and how far they can."""
+        found, reached = self.table.stuck(), self.table.reached
+        # Who has heard of as much decides those below, and says so: nothing has to be told it again.
+        waiting = [worker for worker in found if self._told_reached[worker] < reached]
+        self._told_reached.update(dict.fromkeys(waiting, reached))
+        return [(worker, Reached(reached)) for worker in waiting]
 
     def questions(self) -> list[Question]:
         """Fronts to be asked, each once for each time entered elsewhere."""

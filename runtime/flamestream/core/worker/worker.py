@@ -204,7 +204,8 @@ class Worker:
             *self._outbox.frames(), *calls, *self._calls.actions, *self._epochs.actions, *self._fronts.actions
         ]  # fmt: skip
         self._calls.actions, self._epochs.actions, self._fronts.actions = [], [], []
-        if self._fronts.waits_for_a_pass or self._told_all or self._calls.waits_for_a_pass:
+        waits = self._fronts.waits_for_a_pass or self._calls.waits_for_a_pass or self.flow.has_work
+        if self._told_all or waits:
             self._actions.append(Wake())
 
     def _let_others_begin(self) -> None:
@@ -352,6 +353,7 @@ class Worker:
         self._broken: dict[WorkerId, str] = {}
         self._failure, self._runs, self._told_all = None, [], []
         self._epochs = EpochWork(self.fence, self.cuts, self.flow.states, settings, self._numbers)
+        self._undecided = END
         self._minimal, self._settled_told = cut, START if self._graph.calls else cut
         self._queries.begin(layout, cut)
         self.flow.reset(layout.owners, {**self._outputs.barriers, **self._calls.barriers}, self._calls.doors)
@@ -463,6 +465,8 @@ class Worker:
                 self._fronts.proofs.ask(message.front, message.number)
             case msg.Settled() if self._acker is None:
                 self._hear_message(message)
+            case msg.Reached():
+                self.cuts.reach(message.time)
             case msg.Question():
                 self._fronts.asked(message.front, message.time)
             case msg.Traces():  # for the shell, which takes it out where it traces
@@ -517,6 +521,10 @@ class Worker:
     def _to_acker(self) -> None:
         """Tell the acker of acks, then of the promises that they allow (!), then of what is settled."""
         acker = self._layout.acker
+        if (undecided := self.flow.undecided) != self._undecided:
+            # (!) With the acks of what was put off, and of what the others have led to: in one frame.
+            self._undecided = undecided
+            self._tell(acker, msg.Undecided(undecided))
         if (acks := self._outbox.acks()) is not None:
             self._tell(acker, acks)
         for promise in self._fronts.promises(self._now, self._minimal if self._calls.idle else START):
@@ -534,16 +542,18 @@ class Worker:
     def _hear(self, acker: Acker) -> bool:
         """Tell all what is new to the acker here. True if something was. This worker hears it as the others
         do, behind this pass: what it does then must not hold up what they wait for."""
-        told, questions = acker.told(), acker.questions()
+        told, reached, questions = acker.told(), acker.reached(), acker.questions()
         for message in told:
             for peer in self._peers:
                 self._outbox.tell(peer, message)
         self._told_all += told
+        for worker, how_far in reached:
+            self._tell(worker, how_far)
         for question in questions:
             self._tell(self._layout.fronts[question.front], question)
         if (prove := acker.prove()) is not None:
             self._tell(self._layout.fronts[prove.front], prove)
-        return bool(told or questions or prove)
+        return bool(told or reached or questions or prove)
 
     def _hear_own(self) -> None:
         told, self._told_all = self._told_all, []
@@ -599,6 +609,7 @@ class Worker:
             errors=self._outputs.counts.get(self.flow.errors, 0), warm=self._rejoin.prefetch.warm,
             **self._counters.report(fronts.replayed, self._outputs.invalidated),
             transactions=contended.decided, decisions=contended.runs, aborted=contended.aborted,
+            deciding_waits=contended.waits,
         )  # fmt: skip
         self._actions.append(ToldCoordinator(progress))
         # What makes this attempt unfit is said with each report, for the coordinator may be one that was

@@ -520,12 +520,12 @@ class Worker:
 
     def _to_acker(self) -> None:
         """Tell the acker of acks, then of the promises that they allow (!), then of what is settled."""
-        acker = self._layout.acker
+        acker, acks = self._layout.acker, self._outbox.acks()
         if (undecided := self.flow.undecided) != self._undecided:
             # (!) With the acks of what was put off, and of what the others have led to: in one frame.
             self._undecided = undecided
             self._tell(acker, msg.Undecided(undecided))
-        if (acks := self._outbox.acks()) is not None:
+        if acks is not None:
             self._tell(acker, acks)
         for promise in self._fronts.promises(self._now, self._minimal if self._calls.idle else START):
             self._tell(acker, promise)

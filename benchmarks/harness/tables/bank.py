@@ -228,11 +228,16 @@ def _parts(cases: Cases) -> list[Line]:
 
 
 def _contention(cases: Cases) -> list[Line]:
+    names = ("by measure", "guessing", "waiting")
     return [
         (
-            f"two sources, {case.replace(' behind', ' passes of 64 behind')}: decisions and CPU time of a transfer",
-            f"{_spread(_values(cases, case, 'runs'), '.2f')}, {_spread(_values(cases, case, 'us'), '.1f')} us",
-            "2 times 0 behind" if not case.endswith(" 0 behind") else "-",
+            f"two sources, {case.replace(' behind', ' passes of 64 behind')}: decisions, and us of CPU time, of a transfer "
+            f"{', '.join(names)}",
+            "; ".join(
+                f"{_spread(_values(cases, case, name, 'runs'), '.2f')}, {_spread(_values(cases, case, name, 'us'), '.1f')}"
+                for name in names
+            ),
+            "2 times the best",
         )
         for case in cases
     ]

@@ -75,13 +75,15 @@ def _event_time(source: str, micros: int | None, now: int, idle: int, late: int)
 
 
 def _transactions(worker: WorkerFigures) -> str:
-    """A line on how transactions go: how many, how often each was decided, and for which rows again."""
+    """A line on how transactions go: how many, how often each was decided, how that is tried now, and for which rows it
+    was done again."""
     each, share = worker.decisions / worker.transactions, worker.aborted / worker.transactions
     rows = ", ".join(f"{row} ({count:,})" for row, count in worker.contended[:SHOWN_ROWS])
     contended = f"; looked at again for {rows}" if rows else ""
+    when = "when nothing can come before it" if worker.deciding_waits else "when it comes"
     return (
         f"transactions on {worker.worker}: {worker.transactions:,}, {share:.1%} aborted, "
-        f"decided {each:.2f} times each{contended}"
+        f"decided {each:.2f} times each, now {when}{contended}"
     )
 
 

@@ -76,6 +76,8 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     decisions: int = 0
     """The same, and once more for each time that one was decided again."""
     aborted: int = 0
+    deciding_waits: bool = False
+    """Whether transactions wait here now until nothing can come below them, for guesses were wrong too often."""
     slots: int = 0
     """Slots of the layout that are this worker's."""
     contended: list[tuple[str, int]] = []

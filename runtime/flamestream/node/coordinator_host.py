@@ -416,6 +416,7 @@ class CoordinatorHost:
             late=dict(Counter(said.late) + Counter(said.late_since)), latencies=list(said.latency),
             latencies_us=said.latency_us, releases=list(said.release), releases_us=said.release_us,
             transactions=said.transactions, decisions=said.decisions, aborted=said.aborted,
+            deciding_waits=said.deciding_waits,
             contended=[] if busy is None else list(busy.rows), slots=self._slots.get(worker, 0),
             operations=[(each.name, each.items_in, each.items_out) for each in busy.operations] if busy else [],
             spans=0 if busy is None else busy.spans, spans_dropped=0 if busy is None else busy.spans_dropped,

@@ -50,6 +50,8 @@ class SimJob:
 
     mistaken: bool = False
     """Every second version raises, or ends its process."""
+    patience: int | None = None
+    """`WorkerSettings.patience`."""
 
     def of_version(self, version: int) -> "SimJob":
         """The job after so many edits."""

@@ -2,6 +2,7 @@
 forget."""
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,7 +11,10 @@ from flamestream.core.dataflow.dataflow import Dataflow
 from flamestream.core.dataflow.keyed_state import KeyedState
 from flamestream.core.dataflow.transactions import Transaction, Transactions, unfolded
 from flamestream.core.protocol.chain import DELETED, Chain, Row
-from flamestream.model.ids import Slot
+from flamestream.core.protocol.messages import PeerMessage, Undecided
+from flamestream.core.worker.acker import AckTable
+from flamestream.core.worker.acker_role import Acker
+from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.model.tables.transaction import State
 from flamestream.model.time import Time
@@ -56,9 +60,26 @@ def _told_at_hand(self: Dataflow, limit: Meta | None = None) -> bool:
         return False
     state, tell = self._ledger
     while state.waits(limit):
-        for change in state.look()[1]:
+        for change in state.look():
             tell(*change)
     return True
+
+
+def _told_behind(self: Acker) -> list[PeerMessage]:
+    """What is put off counts behind the time that is told now."""
+    later = self.__dict__.setdefault("later", [])
+    told = _told_to_all(self)
+    for sender, message in later:
+        self.table.put_off(sender, message.time)
+    later.clear()
+    return told
+
+
+def _later(self: Acker, sender: WorkerId, message: PeerMessage) -> None:
+    if isinstance(message, Undecided):
+        self.__dict__.setdefault("later", []).append((sender, message))
+    else:
+        _take(self, sender, message)
 
 
 def _below_items_alone(self: Dataflow, limit: Meta | None = None) -> bool:
@@ -100,6 +121,10 @@ def _back_to_what_is_stored(self: KeyedState[Any], cut: Time) -> None:
     self._dirty = []
 
 
+def _guessing(rng: Random) -> SimJob:
+    return replace(bank_job(rng), patience=None)
+
+
 def _of_one_row(rng: Random) -> SimJob:
     """Each transaction changes what all above it have read."""
     graph, stream, sources = source_streams(rng, "bank")
@@ -113,6 +138,7 @@ def _of_one_row(rng: Random) -> SimJob:
     return SimJob(graph, DEAD_LETTERS, lambda r, n: (LETTERS[r.randrange(16)], f"{n}"), sources)
 
 
+_take, _told_to_all = Acker.take, Acker.told
 _above, _written, _look_again = Transactions._above, Transactions._written, Dataflow._look_again
 _go_back = KeyedState.go_back
 _row, _complete = Transactions.row, Transactions.complete
@@ -134,6 +160,19 @@ VARIANTS = [
     ),
     BrokenVariant(
         "repair that a pass leaves to the next", patch(Dataflow, _look_again=_below_items_alone), job=bank_job
+    ),
+    BrokenVariant(
+        "minimal time that passes what is put off",
+        patch(AckTable, minimal_time=property(lambda table: table.reached)),
+        job=bank_job,
+    ),
+    BrokenVariant(
+        "transactions that are put off until minimal time, which waits for them",
+        patch(AckTable, stuck=lambda table: []),
+        job=bank_job,
+    ),
+    BrokenVariant(
+        "what is put off told behind its acks", patch(Acker, take=_later, told=_told_behind), job=bank_job
     ),
     BrokenVariant(
         "transactions that survive a recovery",
@@ -169,6 +208,6 @@ VARIANTS = [
         "a standby that keeps what was deleted",
         patch(Transactions, load=_with_what_was_deleted),
         LOST_WORKERS,
-        bank_job,
+        _guessing,
     ),
 ]

@@ -1,6 +1,7 @@
 """What `flamestream status` says of a source's event time, and of transactions."""
 
 import pytest
+from msgspec.structs import replace
 
 from flamestream.cli.status import _event_time, _transactions
 from flamestream.job.status import WorkerFigures
@@ -40,7 +41,8 @@ def test_it_says_how_often_transactions_were_decided_and_what_for() -> None:
     worker = WorkerFigures(
         worker="w1", connected=True, transactions=4_000, decisions=5_000, aborted=1_000, contended=rows
     )
-    assert _transactions(worker) == (
-        "transactions on w1: 4,000, 25.0% aborted, decided 1.25 times each; looked at again for accounts['a'] (1,200), "
-        "accounts['b'] (7), accounts['c'] (2)"
-    )
+    rows_told = "looked at again for accounts['a'] (1,200), accounts['b'] (7), accounts['c'] (2)"
+    told = "transactions on w1: 4,000, 25.0% aborted, decided 1.25 times each, now"
+    assert _transactions(worker) == f"{told} when it comes; {rows_told}"
+    waits = replace(worker, deciding_waits=True)
+    assert _transactions(waits) == f"{told} when nothing can come before it; {rows_told}"

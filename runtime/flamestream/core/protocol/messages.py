@@ -123,8 +123,8 @@ class Hold(_Message, frozen=True):
 
 
 class Undecided(_Message, frozen=True):
-    """To the acker: the lowest transaction that is put off at the sender is of `time`, which minimal time does not pass;
-    END: there is none. In the frame of the acks of what has brought it, or come of it (!)."""
+    """To the acker: the lowest transaction that is put off at the sender is of `time`, which minimal time does not
+    pass; END: there is none. In the frame of the acks of what has brought it, or come of it (!)."""
 
     time: Time
 

@@ -1,16 +1,19 @@
 """Transactions on a worker: who is decided again, how often, and under which cause that is told."""
 
+import doctest
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 import flamestream as fs
+from flamestream.core.dataflow import patience
 from flamestream.core.dataflow.contention import MOST_ROWS, Contended, Contention
 from flamestream.core.dataflow.dataflow import Work
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Holding, Parts
+from flamestream.core.dataflow.patience import Patience
 from flamestream.core.protocol.actions import Deliver
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
@@ -63,6 +66,7 @@ class Counting:
     """Results go to the other worker."""
     refuses: bool = False
     """Each is aborted."""
+    patience: int | None = None
 
     def __post_init__(self) -> None:
         graph = fs.Graph("counting")
@@ -78,7 +82,7 @@ class Counting:
         source = graph.source("numbers")
         source.transact(count).committed.sink("out")
         self.vertex, self.outside, self.cuts = source.vertex, Outside(), LiveCuts(START)
-        settings = WorkerSettings("j", 1, ())
+        settings = WorkerSettings("j", 1, (), patience=self.patience)
         self.flow: Flow = self.parts.dataflow(graph.validated(), settings, ME, self.cuts, self.outside)
         sink = next(vertex.id for vertex in graph.vertices if vertex.name == "out")
         self.barrier: Holding = self.parts.barrier()
@@ -88,6 +92,16 @@ class Counting:
     def come(self, *times: int) -> None:
         """One pass over a transaction at each of these times."""
         self.flow.run([self._work(time) for time in times])
+
+    def go(self, *times: int) -> None:
+        """One pass over tombstones of those."""
+        self.flow.run([(*self._work(time)[:4], True) for time in times])
+
+    def reached(self, time: int) -> None:
+        """Nothing below it comes any more but of what is put off; then a pass, if there is something to do."""
+        self.cuts.reach(Time(time))
+        if self.flow.has_work:
+            self.flow.run([])
 
     def contended(self, minimal: int) -> Contended:
         """The counts once minimal time is there."""
@@ -136,6 +150,78 @@ def test_aborted_ones_are_counted(parts: Parts) -> None:
     counting = Counting(parts, refuses=True)
     counting.come(1, 2, 3)
     assert counting.contended(9).aborted == 3
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_without_patience_each_is_decided_once_when_nothing_can_come_below_it(parts: Parts) -> None:
+    counting = Counting(parts, patience=0)
+    counting.come(7, 9)
+    counting.come(5)
+    assert (counting.runs, counting.flow.undecided, counting.flow.has_work) == ([], 5, False)
+    counting.reached(8)
+    assert (counting.runs, counting.flow.undecided) == ([5, 7], 9)
+    counting.reached(10)
+    assert (counting.runs, counting.flow.undecided) == ([5, 7, 9], END)
+    assert counting.results() == [(5, 1), (7, 2), (9, 3)]
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_one_that_is_put_off_and_goes_was_never_there(parts: Parts) -> None:
+    counting = Counting(parts, patience=0, elsewhere=True)
+    counting.come(5, 7)
+    counting.go(5)
+    counting.reached(9)
+    assert (counting.runs, [payload for _, _, payload, _ in counting.outside.sent]) == ([7], [(7, 1)])
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_what_was_put_off_is_told_under_its_own_time(parts: Parts) -> None:
+    counting = Counting(parts, patience=0, elsewhere=True)
+    counting.flow.run([(meta_of(Time(9), 0), Time(3), counting.vertex, 9, False)])
+    counting.reached(10)
+    assert [cause for cause, _, _, _ in counting.outside.sent] == [9]
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_who_was_decided_as_often_as_patience_lets_waits(parts: Parts) -> None:
+    counting = Counting(parts, patience=2)
+    for time in (9, 8, 7, 6):
+        counting.come(time)
+    assert counting.runs.count(9) == counting.runs.count(8) == 2
+    counting.reached(10)
+    assert counting.runs.count(9) == 3
+    assert counting.results() == [(6, 1), (7, 2), (8, 3), (9, 4)]
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_guessing_ends_where_guesses_are_wrong_and_begins_again_where_they_would_be_right(
+    parts: Parts,
+) -> None:
+    counting, half = Counting(parts), Patience.window // 2
+    waits = list[bool]()
+    for turn in range(12):
+        first = turn * 1000
+        contended, late = range(first + 1, first + 2 * half, 2), range(first, first + 2 * half, 2)
+        counting.come(*contended)
+        if turn < 4:  # those of another source come in the next passes, between them
+            counting.come(*late[::2])
+            counting.come(*late[1::2])
+        counting.reached(first + 1000)
+        waits.append(counting.contended(first + 1000).waits)
+    assert (waits[3], waits[11]) == (True, False), waits
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_a_recovery_forgets_what_was_put_off(parts: Parts) -> None:
+    counting = Counting(parts, patience=0)
+    counting.come(5)
+    for state in counting.flow.states.values():
+        state.go_back(START)
+    assert counting.flow.undecided == END
+
+
+def test_the_example_of_patience_holds() -> None:
+    assert doctest.testmod(patience).failed == 0
 
 
 def test_the_row_that_has_most_is_never_missing() -> None:

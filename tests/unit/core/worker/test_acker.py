@@ -6,7 +6,17 @@ import pytest
 
 from flamestream.core.protocol import ids as message_id
 from flamestream.core.protocol.ids import MessageIds
-from flamestream.core.protocol.messages import Acks, Cut, Hold, MinimalTime, Promise, Question, Settled
+from flamestream.core.protocol.messages import (
+    Acks,
+    Cut,
+    Hold,
+    MinimalTime,
+    Promise,
+    Question,
+    Reached,
+    Settled,
+    Undecided,
+)
 from flamestream.core.protocol.queries import Ask, Look, Lookup, Prove, Proved
 from flamestream.core.worker import acker, credit
 from flamestream.core.worker.acker import AckTable
@@ -51,6 +61,25 @@ def test_an_older_promise_says_nothing_new() -> None:
     assert table.promised(A) == 9
 
 
+def test_minimal_time_stands_at_what_is_put_off() -> None:
+    table = AckTable([A], START)
+    table.put_off(W, Time(5))
+    table.promise(A, Time(9))
+    assert (table.minimal_time, table.reached, table.stuck()) == (5, 9, [W])
+    table.put_off(W, END)
+    assert (table.minimal_time, table.stuck()) == (9, [])
+
+
+def test_what_comes_of_it_may_be_in_flight_below_what_was_reached() -> None:
+    table = AckTable([A], START)
+    table.put_off(W, Time(5))
+    table.promise(A, Time(9))
+    assert table.minimal_time == 5
+    table.ack(Time(5), MessageId(7))
+    table.put_off(W, END)
+    assert (table.minimal_time, table.reached) == (5, 5)
+
+
 def test_small_sets_of_message_ids_never_cancel() -> None:
     ids = MessageIds(attempt=3, sender=1)
     made = [ids.next() for _ in range(400)]
@@ -69,6 +98,31 @@ def test_every_idle_front_is_asked_once_for_a_time_that_entered_elsewhere() -> N
     role.take(W, Promise(A, Time(50), Time(51)))
     assert role.questions() == [Question(B, Time(50))]
     assert role.questions() == []
+
+
+def test_who_has_put_something_off_is_told_once_how_far_it_may_decide() -> None:
+    role = _acker()
+    role.take(W, Undecided(Time(40)))
+    role.take(W, Promise(A, Time(50), Time(51)))
+    assert role.reached() == []
+    role.take(V, Promise(B, START, Time(60)))
+    assert role.reached() == [(W, Reached(Time(51)))]
+    assert role.reached() == []
+    role.take(W, Undecided(END))
+    role.take(V, Promise(B, START, Time(70)))
+    role.take(W, Promise(A, Time(50), Time(70)))
+    assert role.reached() == []
+
+
+def test_an_error_is_not_certain_while_what_was_put_off_may_take_it_away() -> None:
+    role = _acker()
+    role.take(W, Undecided(Time(30)))
+    role.take(W, Promise(A, Time(50), Time(51)))
+    role.take(V, Promise(B, START, Time(60)))
+    role.take(V, Hold(Time(40), 1, "f raised"))
+    assert role.error is None
+    role.take(W, Undecided(END))
+    assert role.error == "f raised"
 
 
 def test_a_timed_front_is_never_asked() -> None:

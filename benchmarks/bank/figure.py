@@ -155,7 +155,9 @@ def contention() -> Measured:
                 {name: alone.contention(FASTEST, workload, behind, its) for name, its in STRATEGIES.items()}
                 for _ in range(2)
             ]
-            best = {name: min((turn[name] for turn in turns), key=lambda one: one["us"]) for name in STRATEGIES}
+            best = {
+                name: min((turn[name] for turn in turns), key=lambda one: one["us"]) for name in STRATEGIES
+            }
             yield f"{workload}, {behind} behind", best
 
 

@@ -229,18 +229,19 @@ def _parts(cases: Cases) -> list[Line]:
 
 def _contention(cases: Cases) -> list[Line]:
     names = ("by measure", "guessing", "waiting")
+
+    def of(case: str, name: str) -> str:
+        decisions, spent = (_values(cases, case, name, what) for what in ("runs", "us"))
+        return f"{_spread(decisions, '.2f')}, {_spread(spent, '.1f')} us"
+
     return [
         (
-            f"two sources, {case.replace(' behind', ' passes of 64 behind')}: decisions, and us of CPU time, of a transfer "
+            f"two sources, {case.replace(' behind', ' passes of 64 behind')}: decisions and CPU time of a transfer, "
             f"{', '.join(names)}",
-            "; ".join(
-                f"{_spread(_values(cases, case, name, 'runs'), '.2f')}, {_spread(_values(cases, case, name, 'us'), '.1f')}"
-                for name in names
-            ),
-            "2 times the best",
+            "; ".join(of(case, name) for name in names), "2 times the best",
         )
         for case in cases
-    ]
+    ]  # fmt: skip
 
 
 def _gap(cases: Cases) -> list[Line]:

@@ -16,7 +16,7 @@ use crate::flow::snapshots::{floor_of, floors};
 use crate::flow::states::{ledger_of, with_table, State};
 use crate::flow::Flow;
 use crate::meta::Meta;
-use crate::python::reference::Tools;
+use crate::python::reference::{self, Tools};
 use crate::state::matching::Matching;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
@@ -383,5 +383,23 @@ impl Flow {
         cut: &[u8],
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         self.state_below(py, operation, key, cut)
+    }
+
+    /// The same of many keys, encoded.
+    fn states_at<'py>(
+        &mut self,
+        py: Python<'py>,
+        operation: usize,
+        keys: Vec<Bound<'py, PyBytes>>,
+        cut: &[u8],
+    ) -> PyResult<Vec<Option<Bound<'py, PyBytes>>>> {
+        let mut out = Vec::new();
+        let mut encoded = |key: Bound<'py, PyBytes>| {
+            let Some(state) = self.state_below(py, operation, key.as_bytes(), cut)? else { return Ok(None) };
+            out.clear();
+            reference::append(&state, &mut out)?;
+            Ok(Some(PyBytes::new(py, &out)))
+        };
+        keys.into_iter().map(&mut encoded).collect()
     }
 }

@@ -29,9 +29,7 @@ impl Flow {
             State::Folded(_) => return Err(PyAssertionError::new_err("a folded reduce takes rows")),
             State::Shards(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Shards(state) => state.insert(&self.tools, &self.cuts, key, slot, &meta, &payload)?,
-            State::Transactions(state) if tombstone => {
-                state.remove(&self.cuts, slot, &meta, &payload)?
-            }
+            State::Transactions(state) if tombstone => state.remove(&self.cuts, slot, &meta, &payload)?,
             State::Transactions(state) => state.insert(&self.cuts, slot, &meta, &payload)?,
             State::Reduce(state) if tombstone => state.remove(&self.tools, key, slot, &meta, &payload)?,
             State::Reduce(state) => {

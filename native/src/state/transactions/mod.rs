@@ -72,7 +72,8 @@ impl Transactions {
         let py = payload.py();
         self.slot = slot;
         self.forget_final(py, cuts, TRIM_ABOVE)?;
-        let item = Transaction::new(meta.clone(), payload.clone().unbind(), encoded(payload)?.into(), self.pass);
+        let item =
+            Transaction::new(meta.clone(), payload.clone().unbind(), encoded(payload)?.into(), self.pass);
         let one = self.pending.add(item);
         if self.patience.waits() {
             self.pending.put_off(one);

@@ -15,7 +15,14 @@ pub struct Patience {
 impl Patience {
     /// `pinned`: the runs behind which a transaction waits, always; None: by measure.
     pub fn new(pinned: Option<u32>, most: u32, window: u64) -> Self {
-        Patience { runs: pinned.unwrap_or(most), most, adapts: pinned.is_none(), window, decided: 0, early: 0 }
+        Patience {
+            runs: pinned.unwrap_or(most),
+            most,
+            adapts: pinned.is_none(),
+            window,
+            decided: 0,
+            early: 0,
+        }
     }
 
     /// Whether no transaction is decided when it comes.

@@ -31,16 +31,7 @@ pub struct Transaction<V> {
 
 impl<V> Transaction<V> {
     pub fn new(meta: Meta, item: V, encoded: Box<[u8]>, since: u64) -> Self {
-        Transaction {
-            meta,
-            item,
-            encoded,
-            read: Vec::new(),
-            wrote: Vec::new(),
-            result: None,
-            runs: 0,
-            since,
-        }
+        Transaction { meta, item, encoded, read: Vec::new(), wrote: Vec::new(), result: None, runs: 0, since }
     }
 
     fn place(&self) -> (&[u8], &[u8]) {
@@ -218,7 +209,8 @@ impl<V> Pending<V> {
 
     /// Is there any to be looked at, below `limit` if it is given? Of those that are put off: below `reached`.
     pub fn waits(&self, limit: Option<&[u8]>, reached: &Floor) -> bool {
-        self.lowest(reached).is_some_and(|(lowest, _)| limit.is_none_or(|limit| self.at(lowest).meta[..] < *limit))
+        self.lowest(reached)
+            .is_some_and(|(lowest, _)| limit.is_none_or(|limit| self.at(lowest).meta[..] < *limit))
     }
 
     /// Take out the lowest that `waits`.

@@ -10,13 +10,14 @@ trimming cost O(change) (invariant 8). Does not: know what a bucket holds (group
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from flamestream.core.dataflow.key_order import KeyOrder
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.stored import Stored, behind
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.queries import Matching
+from flamestream.model import payload as codec
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor
 from flamestream.model.time import Time
@@ -86,6 +87,20 @@ class KeyedState(ABC, Generic[B]):
     @abstractmethod
     def row(self, bucket: B, number: int, epoch: Epoch, committed: Meta, cut: Meta) -> Row | None:
         """A row of what changed between two cuts; None if nothing did."""
+
+    @abstractmethod
+    def state_at(self, key: bytes, cut: Time) -> Any:
+        """The state of a key at a live cut. Raises KeyError if there is none."""
+
+    def states_at(self, keys: Sequence[bytes], cut: Time) -> list[bytes | None]:
+        """The states of keys at a live cut, encoded; None for one that has none."""
+        return [self._encoded_at(key, cut) for key in keys]
+
+    def _encoded_at(self, key: bytes, cut: Time) -> bytes | None:
+        try:
+            return codec.encode(self.state_at(key, cut))
+        except KeyError:
+            return None
 
     @abstractmethod
     def restore(self, bucket: B, states: Sequence[bytes]) -> None:

@@ -233,6 +233,10 @@ class NativeState:
             raise KeyError(key)
         return state
 
+    def states_at(self, keys: Sequence[bytes], cut: Time) -> list[bytes | None]:
+        """The states of keys at a live cut, encoded; None for one that has none."""
+        return self._flow.states_at(self.operation, keys, floor(cut))  # type: ignore[no-any-return]
+
 
 class NativeDelivery:
     """delivery.Delivery."""

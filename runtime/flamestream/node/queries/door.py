@@ -14,7 +14,7 @@ is answered once, or told why not, within a time. Does not: read a state, or kno
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from time import thread_time_ns
@@ -61,6 +61,8 @@ class _Open:
     """So long it may wait for its answer."""
     apart: bool
     """Whether the answer is made in a thread: it may take long."""
+    pieces: Callable[[Answered], Iterator[bytes]] | None
+    """The text of the answer, in place of `reply`: it is long, and made between other passes."""
 
 
 class QueryDoor:
@@ -181,8 +183,11 @@ class QueryDoor:
         its = answer(self._kept, rows, asked.scan)
         apart = accept == ARROW
         reply = its.as_encoded if accept == ENCODED else its.as_arrow if apart else its.as_json
-        seconds = PATIENCE if scan is None else SCANS
-        self._open[number] = _Open(exchange, reply, self._reactor.instant() + seconds * 1e6, seconds, apart)
+        seconds, now = PATIENCE, self._reactor.instant()
+        pieces = None
+        if scan is not None:
+            seconds, pieces = SCANS, None if apart or accept == ENCODED else its.pieces
+        self._open[number] = _Open(exchange, reply, now + seconds * 1e6, seconds, apart, pieces)
         if self._looks is None:
             self._looks = self._reactor.later(LOOK, self._look)
         self._post(Queried(number, lookups, strict, at_least, scan))
@@ -227,9 +232,21 @@ class QueryDoor:
         elif (open_ := self._open.pop(action.number, None)) is not None:
             if open_.apart:
                 self._make_apart(open_, action)
+            elif open_.pieces is not None:
+                self._go_on(open_.exchange, open_.pieces(action), [])
             else:
                 open_.exchange.answer(*open_.reply(action))
         self._spent(began)
+
+    def _go_on(self, exchange: Exchange, pieces: Iterator[bytes], made: list[bytes]) -> None:
+        """Make another piece of a text; then it is the others' turn."""
+        began = self._reactor.instant()
+        if (piece := next(pieces, None)) is None:
+            exchange.answer(200, b"".join(made))
+        else:
+            made.append(piece)
+            self._reactor.soon(partial(self._go_on, exchange, pieces, made))
+        self._left -= self._reactor.instant() - began
 
     def _make_apart(self, open_: _Open, answer: Answered) -> None:
         # (!) The first table of Arrow imports pandas, where it is there: a second in which the stream would stand.

@@ -7,7 +7,7 @@
 Does not: know what was asked for in which way (door.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,7 +17,7 @@ from flamestream.model.errors import UserError
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.net.http_exchange import Headers
 from flamestream.node.queries.columns import stream_of, table_of
-from flamestream.node.queries.page_text import page_text, text_of
+from flamestream.node.queries.page_text import page_pieces, text_of
 from flamestream.node.queries.question import ENCODED
 from flamestream.node.queries.rows import Kept, Row, cursor_of
 
@@ -32,11 +32,15 @@ class Page:
     def __init__(self, kept: Kept, rows: Sequence[Row], scanned: str) -> None:
         self._kept, self._rows, self._scanned = kept, rows, scanned
 
+    def pieces(self, answer: Answered) -> Iterator[bytes]:
+        """What a scan has found as JSON, piece by piece."""
+        keys = (self._kept.key(self._scanned, key) for key in answer.keys)
+        states = (None if state is None else decode(state) for state in answer.states)
+        yield from page_pieces(answer.time, zip(keys, states, strict=True), cursor_of(answer.upto))
+        yield b"\n"
+
     def as_json(self, answer: Answered) -> Reply:
         time = str(answer.time)
-        if self._scanned:
-            found = zip(*self._found(answer), strict=True)
-            return 200, page_text(answer.time, found, cursor_of(answer.upto)) + b"\n", ()
         rows = [
             {"name": row.name, "key": row.key} | ({} if state is None else {"state": decode(state)})
             for row, state in zip(self._rows, answer.states, strict=True)

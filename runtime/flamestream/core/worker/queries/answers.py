@@ -10,7 +10,7 @@ from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.parts import States
 from flamestream.core.protocol.messages import PeerMessage
 from flamestream.core.protocol.queries import MOST_BYTES, Gather, Gathered, Left, Look, Lookup, Peek, Seen
-from flamestream.core.worker.queries.scans import Scans, state_of
+from flamestream.core.worker.queries.scans import Scans
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.time import START, Time
 
@@ -85,7 +85,7 @@ class Answers:
         size = 0
         for lookup in lookups:
             if self._has(lookup.slot):
-                state = state_of(self._states[lookup.vertex], lookup.key, self._cuts.minimal)
+                (state,) = self._states[lookup.vertex].states_at([lookup.key], self._cuts.minimal)
                 states.append(state)
                 size += 0 if state is None else len(state)
                 if size > MOST_BYTES:

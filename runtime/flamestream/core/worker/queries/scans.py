@@ -11,24 +11,15 @@ from typing import Final
 
 from flamestream.core.dataflow.parts import States
 from flamestream.core.protocol.queries import MOST_BYTES, Scan, Seen
-from flamestream.model import payload as codec
 from flamestream.model.ids import WorkerId
 from flamestream.model.time import Time
 
 MOST_SCANS: Final = 8
 """Scans of one worker at once."""
-AT_ONCE: Final = 1024
+AT_ONCE: Final = 256
 """Keys that are put in order in one pass."""
 Name = tuple[WorkerId, int]
 """A gateway, and the number that a query has there."""
-
-
-def state_of(states: States, key: bytes, minimal: Time) -> bytes | None:
-    """The state of a key at minimal time, encoded; None: it has none."""
-    try:
-        return codec.encode(states.state_at(key, minimal))
-    except KeyError:
-        return None
 
 
 class _Page:
@@ -49,9 +40,9 @@ class _Page:
         keys, states, size = list[bytes](), list[bytes | None](), 0
         while more and len(keys) < scan.limit:
             some, more = self._states.page(upto, scan.limit - len(keys), scan.matching)
-            for key in some:
+            for key, state in zip(some, self._states.states_at(some, minimal), strict=True):
                 upto = key
-                if (state := state_of(self._states, key, minimal)) is None:
+                if state is None:
                     continue  # it came later
                 size += len(state) + len(key)
                 if size > MOST_BYTES:

@@ -1,6 +1,6 @@
 """Queries at their gateway and at owners of keys."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -42,10 +42,10 @@ class States:
 
     size: int = 0
 
-    def state_at(self, key: bytes, cut: Time) -> Any:
-        if key == b"nothing":
-            raise KeyError(key)
-        return "x" * self.size or (key, cut)
+    def states_at(self, keys: Sequence[bytes], cut: Time) -> list[bytes | None]:
+        """Encoded, as of these."""
+        states = (("x" * self.size or (key, cut)) for key in keys)
+        return [None if key == b"nothing" else encode(state) for key, state in zip(keys, states, strict=True)]
 
 
 @dataclass

@@ -82,7 +82,13 @@ class Job:
         """The changes of a table: `Table.watch`."""
         if key is EVERY_ROW or (isinstance(self._port, KnownJob) and not self._port.keeps_changes(name)):
             return self._known("who watches all rows").watch(name).changes(key, after)
-        return watched(lambda keys, least: self.read(*keys, at="stale", at_least=least), name, key, after)
+        return watched(
+            lambda keys, least: self.read(*keys, at="stale", at_least=least),
+            self._port.wait,
+            name,
+            key,
+            after,
+        )
 
     def status(self) -> Shown:
         """The job as its coordinator has written it last: a table in a notebook, `.status` in a program. Raises

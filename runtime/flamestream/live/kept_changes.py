@@ -1,5 +1,5 @@
-"""A row that is watched: each of its changes once, by asking for those that its table keeps (`keep_changes`) again and
-again.
+"""A row that is watched: each of its changes once, by asking for those that its table keeps (`keep_changes`) as soon as
+their number is another.
 
     accounts.changed['ann'] = 12, accounts.changes[('ann', 0)] = (..., 11th, 12th)      seen is the 10th: two are new
 
@@ -24,12 +24,12 @@ from flamestream.model.tables.kept_changes import SLOT, KeptChange, changes_of, 
 from flamestream.model.time import START, Time
 from flamestream.node.queries.committed import NOTHING
 
-PACE: Final = 0.1
-"""Seconds until a row is asked for again that had not changed."""
 PATIENCE: Final = 10.0
 """Seconds within which a place has to be there that a watch goes on behind."""
 Read = Callable[[list[Key], Time], Answer]
 """(keys, a time) -> their states as of that time or a later one. Raises as `Port.read`."""
+Wait = Callable[[Key, Any, Time], None]
+"""(key, its state, a time): back as soon as it has another, or in some seconds. Raises as `Port.wait`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Change:
     """The row is no more: `after` is what it reads as."""
 
 
-def watched(read: Read, table: str, key: Hashable, after: str) -> Iterator[Change]:
+def watched(read: Read, wait: Wait, table: str, key: Hashable, after: str) -> Iterator[Change]:
     """The changes of a row behind the place `after`, as they come, without an end; "": all that are kept. Raises
     UserError if the next one is not kept any more, or nothing has that place, and as `read`."""
     row, place, seen, slots = f"{table}[{key!r}]", _place_of(after), START, 0
@@ -72,7 +72,7 @@ def watched(read: Read, table: str, key: Hashable, after: str) -> Iterator[Chang
             yield Change(str(each.number), each.key, each.before, each.after, each.deleted)
         place += len(new)
         if place >= number:
-            time.sleep(PACE)
+            wait((number_of(table), key), number or NOTHING, seen)
 
 
 def _place_of(after: str) -> int | None:

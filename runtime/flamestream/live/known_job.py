@@ -4,7 +4,7 @@ be read when it is down.
 Does not: speak with a worker (port.py).
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
 from flamestream.connectors.kit.spec import secret_of
@@ -48,6 +48,10 @@ class KnownJob:
         if at != "committed":
             return self._asked.read(keys, at, at_least)
         return committed_answer(self._graph, self._committed(at_least), self._manifest.store, rows)
+
+    def wait(self, key: Key, known: Any, at_least: Time) -> None:
+        """As `HttpPort.wait`."""
+        self._asked.wait(key, known, at_least)
 
     def scan(self, wanted: Wanted, at: At, at_least: Time) -> Page:
         """As `Table.scan`."""

@@ -129,6 +129,7 @@ class Port(Protocol):
         ...
 
     def read(self, keys: list[Key], at: At, at_least: Time) -> Answer: ...
+    def wait(self, key: Key, known: Any, at_least: Time) -> None: ...
     def scan(self, wanted: Wanted, at: At, at_least: Time) -> Page: ...
     def close(self) -> None: ...
 
@@ -160,10 +161,15 @@ class HttpPort:
         """Let go of the connection."""
         self._connection.close()
 
+    def wait(self, key: Key, known: Any, at_least: Time) -> None:
+        """Back as soon as the state of a key is another than `known`, which may be NOTHING, or in some seconds. Raises
+        as `Job.read`."""
+        state = None if known is NOTHING else encode(known) if self._typed else known
+        self._asked({"read": self._written([key]), "unlike": [state]}, "stale", at_least)
+
     def read(self, keys: list[Key], at: At, at_least: Time) -> Answer:
         """As `Job.read`."""
-        written = [(name, encode(key)) for name, key in keys] if self._typed else keys
-        data = self._asked({"read": written}, at, at_least)
+        data = self._asked({"read": self._written(keys)}, at, at_least)
         if self._typed:
             number, states, _, _ = self._understood(_encoded, data)
             found = tuple(NOTHING if state is None else decode(state) for state in states)
@@ -185,6 +191,9 @@ class HttpPort:
             rows = tuple((decode(key), decode(state)) for key, state in encoded if state is not None)
             return Page(Time(number), rows, cursor_of(upto), at)
         return self._understood(partial(page_in, at=at), data)
+
+    def _written(self, keys: list[Key]) -> list[Any]:
+        return [(name, encode(key)) for name, key in keys] if self._typed else list(keys)
 
     def _asked(self, asked: dict[str, Any], at: At, at_least: Time) -> bytes:
         """The body of the answer. Raises UserError if the job refuses, Retryable if it does not answer in time."""

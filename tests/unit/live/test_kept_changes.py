@@ -19,10 +19,14 @@ from flamestream.model.time import Time
 from flamestream.node.queries.committed import NOTHING
 
 
+def at_once(key: Key, known: Any, at_least: Time) -> None:
+    """Nobody has to wait."""
+    assert key == ("t.changed", "a") and (known is NOTHING or known > 0)
+
+
 @pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("PACE", "PATIENCE"):
-        monkeypatch.setattr(kept_changes, name, 0.0)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_changes, "PATIENCE", 0.0)
 
 
 class Row:
@@ -58,7 +62,7 @@ def test_every_change_is_given_once_and_in_order_from_any_place_on(
     total = sum(steps)
     place = data.draw(st.integers(max(0, total - slots * SLOT), total))
     row = Row(slots, repeat(total))
-    found = list(islice(watched(row, "t", "a", str(place)), total - place))
+    found = list(islice(watched(row, at_once, "t", "a", str(place)), total - place))
     assert [(change.id, change.after) for change in found] == [
         (str(n), n) for n in range(place + 1, total + 1)
     ]
@@ -67,19 +71,19 @@ def test_every_change_is_given_once_and_in_order_from_any_place_on(
 @given(st.integers(1, 4), st.lists(st.integers(0, SLOT // 2), max_size=40))
 def test_so_it_is_while_they_come(slots: int, steps: list[int]) -> None:
     row, total = Row(slots, rising(steps)), sum(steps)
-    ids = [int(change.id) for change in islice(watched(row, "t", "a", "0"), total)]
+    ids = [int(change.id) for change in islice(watched(row, at_once, "t", "a", "0"), total)]
     assert ids == list(range(1, total + 1))
 
 
 @given(st.integers(1, 4), st.integers(1, 6 * SLOT))
 def test_who_names_no_place_begins_with_the_oldest_that_is_kept_for_sure(slots: int, total: int) -> None:
-    first = next(watched(Row(slots, repeat(total)), "t", "a", ""))
+    first = next(watched(Row(slots, repeat(total)), at_once, "t", "a", ""))
     assert int(first.id) == max(0, total - slots * SLOT) + 1
 
 
 def test_what_is_not_kept_any_more_is_never_left_out_in_silence() -> None:
     with pytest.raises(UserError, match=r"change 4 of t\['a'\] is not kept any more"):
-        next(watched(Row(2, repeat(2 * SLOT + 4)), "t", "a", "3"))
+        next(watched(Row(2, repeat(2 * SLOT + 4)), at_once, "t", "a", "3"))
 
 
 @pytest.mark.parametrize(("last", "slots"), [(1, 1), (SLOT, 1), (SLOT + 1, 2), (1000, 16)])

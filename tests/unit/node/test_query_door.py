@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -13,10 +13,9 @@ from flamestream.core.protocol.events import Queried, QueryLeft
 from flamestream.job.manifest_queries import Queries
 from flamestream.model.time import Time
 from flamestream.net.http_exchange import Request
-from flamestream.node.queries.door import CONNECTION_US, PATIENCE, QueryDoor
+from flamestream.node.queries.door import CONNECTION_US, PATIENCE, WAIT, QueryDoor
 
-BODY = json.dumps({"read": [["seen", "a"]]}).encode()
-ASK = Request("POST", "/v1/jobs/j/query", "", {}, BODY)
+ASK = Request("POST", "/v1/jobs/j/query", "", {}, b"")
 
 
 @dataclass
@@ -70,6 +69,7 @@ class World:
     def __init__(self, share: float, *, answers: bool = True, idle: float | None = None) -> None:
         """`idle`: the part of its time that the stream leaves; None: its worker always has something to do."""
         self.answers, self.left, self._idle = answers, list[int](), idle
+        self.queries = list[Queried]()
         graph = fs.Graph("g")
         graph.source("in").reduce(name="seen", key=str, combine=fs.count()).sink("out")
         self.reactor, self.clients, self._most = Reactor(), list[Client](), 0
@@ -85,13 +85,16 @@ class World:
     def _asked(self, event: Any) -> None:
         if isinstance(event, QueryLeft):
             self.left.append(event.number)
-        elif isinstance(event, Queried) and self.answers:
+            return
+        self.queries.append(event)
+        if self.answers and event.unlike is None:
             self._told += 1
             self.reactor.later(0, lambda: self.door.told(Answered(event.number, Time(1), [None])))
 
-    def ask(self) -> Client:
+    def ask(self, **more: Any) -> Client:
         self.clients.append(Client())
-        self.door._came(ASK, self.clients[-1])  # type: ignore[arg-type]
+        body = json.dumps({"read": [["seen", "a"]], **more}).encode()
+        self.door._came(replace(ASK, body=body), self.clients[-1])  # type: ignore[arg-type]
         return self.clients[-1]
 
     @property
@@ -149,3 +152,30 @@ def test_whose_answer_does_not_come_is_told_so_and_the_worker_that_they_have_gon
     assert first.answers == []
     world.reactor.go_on(half)
     assert (first.answers, second.answers, world.left) == ([(504, {})], [], [1])
+
+
+def test_who_waits_for_another_state_is_told_the_one_that_there_is_in_the_end() -> None:
+    world = World(1.0)
+    waits = world.ask(at="stale", unlike=[7])
+    world.reactor.go_on(int(WAIT * 1e6) - 1)
+    assert waits.answers == []
+    world.reactor.go_on(300_000)
+    world.reactor.go_on(1)
+    assert (waits.answers, world.left) == ([(200, {})], [1])
+    first, second = world.queries
+    assert (first.unlike, second.unlike, second.lookups) == (b"\x07", None, first.lookups)
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ({"unlike": [7]}, 400),
+        ({"unlike": [7, 8], "at": "stale"}, 400),
+        ({"unlike": ["x" * 300], "at": "stale"}, 413),
+        ({"unlike": 7, "at": "stale"}, 400),
+    ],
+)
+def test_what_cannot_be_waited_for_is_refused(more: dict[str, Any], status: int) -> None:
+    world = World(1.0)
+    assert world.ask(**more).answers == [(status, {})]
+    assert world.queries == []

@@ -35,6 +35,10 @@ def command(  # noqa: PLR0913, PLR0917  # a command's parameters are its options
     name, key = split(row)
     with JobOfCluster(Cluster(namespace, context), job, token_file, ca_file).asking() as asked:
         changes = watched(
-            lambda keys, least: asked(lambda port: port.read(keys, "stale", least)), name, key, after
+            lambda keys, least: asked(lambda port: port.read(keys, "stale", least)),
+            lambda row, known, least: asked(lambda port: port.wait(row, known, least)),
+            name,
+            key,
+            after,
         )
         show(row, changes, limit, json)

@@ -288,6 +288,9 @@ class Queried:
     """Everything below it has to be in the answer."""
     scan: Scan | None = None
     """The keys, if they are to be found."""
+    unlike: bytes | None = None
+    """Of one key that is not asked for strictly: the answer waits until its encoded state is another than this; b"":
+    until it has one. None: it waits for nothing."""
 
 
 @dataclass(frozen=True, slots=True)

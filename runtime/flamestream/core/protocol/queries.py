@@ -19,6 +19,8 @@ MOST_LOOKUPS: Final = 256
 """Keys of one query."""
 MOST_SCANNED: Final = 10_000
 """Keys of one scan's answer."""
+MOST_KNOWN: Final = 256
+"""Bytes of a state that a client waits to be another: it is looked at again and again."""
 MOST_BYTES: Final = 4 << 20
 """Bytes of states in an answer from one worker."""
 
@@ -64,7 +66,7 @@ class Gathered(msgspec.Struct, frozen=True, array_like=True, tag=True):
 
 
 class Left(msgspec.Struct, frozen=True, array_like=True, tag=True):
-    """To all: nobody waits for the scan `number` of mine any more."""
+    """To all: nobody waits for query `number` of mine any more, which is a scan or waits for another state."""
 
     number: int
 
@@ -106,6 +108,8 @@ class Peek(msgspec.Struct, frozen=True, array_like=True, tag=True):
     number: int
     at_least: Time
     lookups: list[Lookup]
+    unlike: bytes | None = None
+    """Not before the state of the one key is another than this, as of `Queried`."""
 
 
 class Seen(msgspec.Struct, frozen=True, array_like=True, tag=True):

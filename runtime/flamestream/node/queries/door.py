@@ -3,6 +3,7 @@
     GET  /v1/jobs/JOB/tables/NAME/KEY?at=stale&at_least=TIME      {"time": "TIME", "state": ...}; KEY is a text
     GET  /v1/jobs/JOB/tables/NAME?prefix=TEXT&limit=N&cursor=C    {"time": "TIME", "rows": [...], "cursor": "C"}
     POST /v1/jobs/JOB/query {"read": [["NAME", KEY], ...], ...}   {"time": "TIME", "rows": [{"name", "key", "state"}]}
+    {"read": [["NAME", KEY]], "at": "stale", "unlike": [STATE]}   the same, once the state is another, or in the end
 
 A time is a text, for it is too great for a number of JavaScript. Clients that know the job's classes say `accept:
 application/msgpack`, and get states as they are encoded; and may ask in that way (`content-type`). Columns of Arrow
@@ -15,7 +16,7 @@ is answered once, or told why not, within a time. Does not: read a state, or kno
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import thread_time_ns
 from typing import Any, Final
@@ -25,7 +26,7 @@ from flamestream.connectors.kit.spec import address_of
 from flamestream.core.dataflow.placing import lookup_of
 from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
-from flamestream.core.protocol.queries import MOST_LOOKUPS, MOST_SCANNED, Scan
+from flamestream.core.protocol.queries import MOST_KNOWN, MOST_LOOKUPS, MOST_SCANNED, Scan
 from flamestream.job.manifest_queries import Queries, Tls
 from flamestream.loop.background import Threads
 from flamestream.model.errors import ManifestError, PayloadError
@@ -43,6 +44,8 @@ PATIENCE: Final = 5.0
 """Seconds after which a client is told that there is no answer."""
 SCANS: Final = 30.0
 """The same for scans."""
+WAIT: Final = 2.0
+"""Seconds after which a client that waits for another state is given the one that it knows."""
 LOOK: Final = 0.25
 """Seconds between two looks at who has waited for too long."""
 MOST_BODY: Final = 256 << 10
@@ -63,6 +66,8 @@ class _Open:
     """Whether the answer is made in a thread: it may take long."""
     pieces: Callable[[Answered], Iterator[bytes]] | None
     """The text of the answer, in place of `reply`: it is long, and made between other passes."""
+    waits: Queried | None = None
+    """The query that is asked in the end, if there is no other state before."""
 
 
 class QueryDoor:
@@ -183,14 +188,15 @@ class QueryDoor:
         its = answer(self._kept, rows, asked.scan)
         apart = accept == ARROW
         reply = its.as_encoded if accept == ENCODED else its.as_arrow if apart else its.as_json
-        seconds, now = PATIENCE, self._reactor.instant()
-        pieces = None
-        if scan is not None:
-            seconds, pieces = SCANS, None if apart or accept == ENCODED else its.pieces
-        self._open[number] = _Open(exchange, reply, now + seconds * 1e6, seconds, apart, pieces)
+        query = Queried(number, lookups, strict, at_least, scan, _known(asked))
+        waits = None if query.unlike is None else query
+        seconds = SCANS if scan is not None else PATIENCE if waits is None else WAIT
+        pieces = None if scan is None or apart or accept == ENCODED else its.pieces
+        until = self._reactor.instant() + seconds * 1e6
+        self._open[number] = _Open(exchange, reply, until, seconds, apart, pieces, waits)
         if self._looks is None:
             self._looks = self._reactor.later(LOOK, self._look)
-        self._post(Queried(number, lookups, strict, at_least, scan))
+        self._post(query)
 
     def _scan(self, asked: Asked) -> Scan:
         self._allowed(asked.scan)
@@ -268,10 +274,20 @@ class QueryDoor:
         self._looks, now = None, self._reactor.instant()
         for number in [number for number, open_ in self._open.items() if open_.until <= now]:
             self._post(QueryLeft(number))
+            if (query := self._open[number].waits) is not None:
+                self._ask_at_once(self._open.pop(number), query, now)
+                continue
             why = f"no answer within {self._open[number].seconds:g} s: the job recovers, or at_least is not reached"
             self._refuse(number, 504, why)
         if self._open:
             self._looks = self._reactor.later(LOOK, self._look)
+
+    def _ask_at_once(self, open_: _Open, query: Queried, now: int) -> None:
+        """Nothing has become another meanwhile: the client is told what there is."""
+        self._number = number = self._number + 1
+        open_.until, open_.seconds, open_.waits = now + PATIENCE * 1e6, PATIENCE, None
+        self._open[number] = open_
+        self._post(replace(query, number=number, unlike=None))
 
     def _refuse(self, number: int, status: int, reason: str) -> None:
         if (open_ := self._open.pop(number, None)) is not None:
@@ -299,6 +315,18 @@ def _tls_of(settings: Tls | None, reactor: Reactor) -> ServerTls | None:
         "an operator puts files for a Secret"
     )
     return ServerTls(settings.cert_file, settings.key_file, reactor)
+
+
+def _known(asked: Asked) -> bytes | None:
+    """The state that a client knows and waits to be another, as `Queried` has it. Raises Refused."""
+    if not asked.unlike:
+        return None
+    if (asked.at, len(asked.read), len(asked.unlike)) != ("stale", 1, 1):
+        raise Refused(400, 'unlike is the state of the one key of a query at "stale"')
+    known = asked.unlike[0] or b""
+    if not isinstance(known, bytes) or len(known) > MOST_KNOWN:
+        raise Refused(413, f"unlike is a state of {MOST_KNOWN} bytes at most")
+    return known
 
 
 def _timed(reply: Callable[[Answered], Reply], answer: Answered) -> tuple[Reply, float]:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from flamestream.core.protocol.queries import MOST_LOOKUPS
 from flamestream.model.decoding import DecodeError, json_decoder, msgpack_decoder
 from flamestream.model.errors import PayloadError
-from flamestream.model.payloads.codec import decode
+from flamestream.model.payloads.codec import decode, encode
 from flamestream.net.http_exchange import Request
 
 ENCODED: Final = "application/msgpack"
@@ -25,6 +25,8 @@ class Asked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Names, each with a key: as JSON has it, or as it is encoded."""
     at: str = "strict"
     at_least: str = "0"
+    unlike: list[Any] = []
+    """The state of the one key that the client knows, null for none: it waits for another."""
     scan: str = ""
     """Instead: the name whose keys are all meant,"""
     prefix: str | None = None
@@ -73,7 +75,12 @@ def asked_in(body: bytes, *, encoded: bool) -> Asked:
     try:
         asked = _encoded(body) if encoded else _json(body)
         key_of = decode if encoded else _hashable
-        return replace(asked, read=[(name, key_of(key)) for name, key in asked.read])
+        known = (
+            asked.unlike
+            if encoded
+            else [None if each is None else encode(_hashable(each)) for each in asked.unlike]
+        )
+        return replace(asked, read=[(name, key_of(key)) for name, key in asked.read], unlike=known)
     except (DecodeError, PayloadError, TypeError) as error:
         raise Refused(
             400, f'the body is like {{"read": [["accounts", "ann"]], "at": "strict"}}: {error}'

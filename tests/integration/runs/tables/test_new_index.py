@@ -31,18 +31,18 @@ def rest(scratch: Scratch) -> set[int]:
     return set() if said.code else {*json.loads(said.text)["rows"][0].get("state", ())} - {50}
 
 
-@pytest.mark.parametrize("stops", [False, True], ids=["while it runs", "behind a stop"])
-def test_it_has_all_rows(tmp_path: Path, stops: bool) -> None:
+@pytest.mark.parametrize("drained", [False, True], ids=["while it runs", "behind a drain"])
+def test_it_has_all_rows(tmp_path: Path, drained: bool) -> None:
     scratch = Scratch(tmp_path)
     scratch.job(APPLICATION, *SPEC)
     running = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
     eventually(lambda: scratch.status()["items_out"] > 100, "all accounts are there", within=60)
     scratch.goes_on()
-    if stops:
-        running.kill()
-        running.wait()
+    if drained:
+        running.send_signal(signal.SIGINT)
+        running.communicate(timeout=60)
         scratch.write("app.py", WITH.format(key="lambda rest: rest"))
-        running = scratch.begin("run", "job.yaml", "--no-spark", "--drain")
+        running = scratch.begin("run", "job.yaml", "--no-spark", "--drain", "--changed")
     else:
         scratch.write("app.py", WITH.format(key="lambda rest: 1 // (rest - 3)"))
         said = scratch.type("upgrade", "job.yaml")

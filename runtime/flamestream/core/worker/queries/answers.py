@@ -4,15 +4,31 @@ Keeps: an answer is of minimal time here, in one piece. Does not: decide when to
 that has heard of the time before.
 """
 
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.parts import States
 from flamestream.core.protocol.messages import PeerMessage
-from flamestream.core.protocol.queries import MOST_BYTES, Gather, Gathered, Left, Look, Lookup, Peek, Seen
+from flamestream.core.protocol.queries import (
+    MOST_BYTES,
+    MOST_KNOWN,
+    Gather,
+    Gathered,
+    Left,
+    Look,
+    Lookup,
+    Peek,
+    Seen,
+)
 from flamestream.core.worker.queries.scans import Scans
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.time import START, Time
+
+AT_ONCE: Final = 4
+"""States that are compared, of those that somebody waits for, when minimal time moves on: each in its turn (!), so that
+any number of clients that wait cost a pass no more."""
 
 
 class Answers:
@@ -27,6 +43,8 @@ class Answers:
         self.certain = START
         """Below it nothing will ever enter; it is minimal time, but for what fronts have only promised."""
         self._peeks: list[tuple[WorkerId, Peek]] = []
+        self._waiting: deque[tuple[WorkerId, Peek]] = deque()
+        """Those that wait for another state."""
         self._scans = Scans(states)
 
     def begin(self, owners: Sequence[WorkerId], cut: Time) -> None:
@@ -36,6 +54,7 @@ class Answers:
     def end(self) -> None:
         """The attempt is over."""
         self._peeks = []
+        self._waiting.clear()
         self._scans.end_all()
 
     def advanced(self, certain: Time) -> None:
@@ -44,6 +63,8 @@ class Answers:
         waiting, self._peeks = self._peeks, []
         for gateway, peek in waiting:
             self._peek(gateway, peek)
+        for _ in range(min(len(self._waiting), AT_ONCE)):
+            self._peek(*self._waiting.popleft())
 
     def take(self, gateway: WorkerId, message: Peek | Gather | Left) -> None:
         """A gateway asks for something."""
@@ -56,6 +77,11 @@ class Answers:
                     self._tell(gateway, Seen(message.number, self.certain, [], busy, again=True))
             case Left():
                 self._scans.end((gateway, message.number))
+                gone = [
+                    (of, peek) for of, peek in self._waiting if (of, peek.number) == (gateway, message.number)
+                ]
+                for each in gone:
+                    self._waiting.remove(each)
 
     def go_on(self) -> bool:
         """Find some keys of scans. Whether there are more to look for."""
@@ -77,6 +103,8 @@ class Answers:
     def _peek(self, gateway: WorkerId, message: Peek) -> None:
         if message.at_least > self.certain:  # the gateway has heard of it before
             self._peeks.append((gateway, message))
+        elif message.unlike is not None and self._is_known(message.lookups[0], message.unlike):
+            self._waiting.append((gateway, message))
         else:
             self._answer(gateway, message.number, message.lookups)
 
@@ -85,7 +113,7 @@ class Answers:
         size = 0
         for lookup in lookups:
             if self._has(lookup.slot):
-                (state,) = self._states[lookup.vertex].states_at([lookup.key], self._cuts.minimal)
+                state = self._state(lookup)
                 states.append(state)
                 size += 0 if state is None else len(state)
                 if size > MOST_BYTES:
@@ -93,6 +121,16 @@ class Answers:
                     self._tell(gateway, Seen(number, self.certain, [], much))
                     return
         self._tell(gateway, Seen(number, self.certain, states))
+
+    def _is_known(self, lookup: Lookup, known: bytes) -> bool:
+        """Whether the state is just that. One that is too long to be compared again and again never is."""
+        if len(known) > MOST_KNOWN:
+            return False
+        return (self._state(lookup) or b"") == known
+
+    def _state(self, lookup: Lookup) -> bytes | None:
+        (state,) = self._states[lookup.vertex].states_at([lookup.key], self._cuts.minimal)
+        return state
 
     def _has(self, slot: Slot) -> bool:
         return self._owners[slot] == self._me

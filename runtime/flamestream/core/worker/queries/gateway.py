@@ -129,7 +129,7 @@ class Queries:
         """The client has gone."""
         self._early.pop(number, None)
         query = self._open.pop(number, None)
-        if query is not None and query.query.scan is not None and query.missing:
+        if query is not None and query.missing and _stays(query.query):
             for owner in sorted(set(self._owners)):
                 self._tell(owner, Left(number))
 
@@ -162,7 +162,7 @@ class Queries:
             self._tell(self._acker, Ask(number, list(query.lookups), query.strict))
         else:
             for owner in sorted(open_.missing):
-                self._tell(owner, Peek(number, query.at_least, list(query.lookups)))
+                self._tell(owner, Peek(number, query.at_least, list(query.lookups), query.unlike))
 
     def take(self, peer: WorkerId, message: FromPeer) -> None:
         """A word of another worker, or of this one's own."""
@@ -209,6 +209,11 @@ class Queries:
         states = {owner: iter(each.states) for owner, each in seen.items()}
         in_order = [next(states[self._owners[lookup.slot]]) for lookup in query.lookups]
         return Answered(query.number, time, in_order)
+
+
+def _stays(query: Queried) -> bool:
+    """Whether owners keep it until it is answered."""
+    return query.scan is not None or query.unlike is not None
 
 
 def _merged(number: int, time: Time, limit: int, seen: list[Seen]) -> Answered:

@@ -22,6 +22,7 @@ from flamestream.core.protocol.queries import (
     Seen,
 )
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.worker.queries.answers import AT_ONCE
 from flamestream.core.worker.queries.gateway import MOST_OPEN, Queries, not_strict
 from flamestream.model.ids import LayoutVersion, Slot, SourceName, WorkerId
 from flamestream.model.layout import Layout
@@ -41,11 +42,15 @@ class States:
     """A vertex whose states say what they were asked for."""
 
     size: int = 0
+    looked: list[bytes] = field(default_factory=list)
 
     def states_at(self, keys: Sequence[bytes], cut: Time) -> list[bytes | None]:
         """Encoded, as of these."""
-        states = (("x" * self.size or (key, cut)) for key in keys)
-        return [None if key == b"nothing" else encode(state) for key, state in zip(keys, states, strict=True)]
+        self.looked += keys
+        return [None if key == b"nothing" else encode(self._state(key, cut)) for key in keys]
+
+    def _state(self, key: bytes, cut: Time) -> Any:
+        return cut // 10 if key.startswith(b"tens") else "x" * self.size or (key, cut)
 
 
 @dataclass
@@ -211,3 +216,67 @@ def test_no_answer_is_strict_where_a_failure_may_undo_what_was_shown() -> None:
 
 def replace_key(lookup: Lookup, key: bytes) -> Lookup:
     return Lookup(lookup.vertex, lookup.slot, key)
+
+
+def waits(gateway: Gateway, number: int, key: bytes, known: bytes) -> None:
+    """This worker, as the owner, is asked to wait for another state of a key."""
+    gateway.queries.take(OTHER, Peek(number, Time(0), [Lookup(3, Slot(0), key)], known))
+
+
+def test_a_state_that_is_known_is_told_once_it_is_another() -> None:
+    gateway = Gateway().runs().at(20)
+    waits(gateway, 1, b"tens", encode(2))
+    gateway.at(25)
+    assert gateway.sent == []
+    gateway.at(30).at(40)
+    assert gateway.sent == [(OTHER, Seen(1, Time(30), [encode(3)]))]
+
+
+def test_another_state_is_told_at_once_and_so_is_one_that_is_no_more() -> None:
+    gateway = Gateway().runs().at(20)
+    for number, key, known in (
+        (1, b"tens", b""),
+        (2, b"nothing", encode(2)),
+        (3, b"tens", encode("x" * 300)),
+    ):
+        waits(gateway, number, key, known)
+    assert [(message.number, message.states) for _, message in gateway.sent] == [  # type: ignore[union-attr]
+        (1, [encode(2)]), (2, [None]), (3, [encode(2)]),
+    ]  # fmt: skip
+    waits(gateway, 4, b"nothing", b"")
+    gateway.at(30)
+    assert len(gateway.sent) == 3, "there is still none"
+
+
+def test_however_many_wait_a_step_of_minimal_time_looks_at_a_few_and_at_each_in_its_turn() -> None:
+    gateway = Gateway().runs().at(20)
+    for number in range(50):
+        waits(gateway, number, b"tens%d" % number, encode(2))
+    before = len(gateway.states.looked)
+    gateway.at(30)
+    assert len(gateway.states.looked) <= before + 2 * AT_ONCE
+    for time in range(31, 31 + 50 // AT_ONCE):
+        gateway.at(time)
+    assert [message.number for _, message in gateway.sent] == list(range(50))  # type: ignore[union-attr]
+
+
+def test_who_goes_is_waited_for_by_nobody() -> None:
+    gateway = Gateway().runs().at(20)
+    gateway.queries.asked(Queried(1, [THEIRS], strict=False, unlike=encode(2)))
+    gateway.queries.left(1)
+    assert [message for _, message in gateway.sent] == [
+        Peek(1, Time(0), [THEIRS], encode(2)), *[Left(1)] * 2,
+    ]  # fmt: skip
+    waits(gateway, 1, b"tens", encode(2))
+    waits(gateway, 2, b"tens", encode(2))
+    gateway.queries.take(OTHER, Left(1))
+    gateway.at(30)
+    assert gateway.sent[3:] == [(OTHER, Seen(2, Time(30), [encode(3)]))]
+
+
+def test_a_recovery_ends_all_waiting() -> None:
+    gateway = Gateway().runs().at(20)
+    waits(gateway, 1, b"tens", encode(2))
+    gateway.queries.begin(LAYOUT, Time(20))
+    gateway.runs().at(30)
+    assert gateway.sent == []

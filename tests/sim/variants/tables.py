@@ -1,7 +1,7 @@
 """Broken variants of transactions: what repairs those that were decided in another order, and what a recovery has to
 forget."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -14,6 +14,7 @@ from flamestream.core.protocol.chain import DELETED, Chain, Row
 from flamestream.core.protocol.messages import PeerMessage, Undecided
 from flamestream.core.worker.acker import AckTable
 from flamestream.core.worker.acker_role import Acker
+from flamestream.core.worker.rejoin import Rejoin
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.meta import Meta
 from flamestream.model.tables.transaction import State
@@ -96,23 +97,30 @@ def _with_what_was_deleted(self: Transactions, chains: Iterable[Chain]) -> None:
     Accumulators.load(self, unfolded(chains, self._reading)[1])
 
 
-def _made_of_nothing(self: Transactions, fresh: Collection[str], slots: Collection[Slot]) -> None:
+def _made_of_nothing(self: Transactions, fresh: Collection[str], slots: Collection[Slot]) -> Iterator[None]:
     """Its rows are those that are set from then on."""
+    return iter(())
 
 
-def _made_as_loaded(self: Transactions, fresh: Collection[str], slots: Collection[Slot]) -> None:
+def _made_as_loaded(self: Transactions, fresh: Collection[str], slots: Collection[Slot]) -> Iterator[None]:
     """As if the snapshot had what was made of it."""
-    _complete(self, fresh, slots)
+    yield from _complete(self, fresh, slots)
     for bucket in self._dirty:
         bucket.dirty = bucket.unstored = False
     self._dirty = []
 
 
-def _made_as_changed(self: Transactions, fresh: Collection[str], slots: Collection[Slot]) -> None:
+def _made_as_changed(self: Transactions, fresh: Collection[str], slots: Collection[Slot]) -> Iterator[None]:
     """Stored if it changes before the first epoch, and as a change of what is there."""
-    _complete(self, fresh, slots)
+    yield from _complete(self, fresh, slots)
     for bucket in self._dirty:
         bucket.unstored = False
+
+
+def _whole_at_once(self: Rejoin, *loaded: Any) -> None:
+    """Who has loaded all rows is ready, and what is made of them comes beside the replay."""
+    _loaded(self, *loaded)
+    self._waits_for_load = False
 
 
 def _back_to_what_is_stored(self: KeyedState[Any], cut: Time) -> None:
@@ -140,7 +148,7 @@ def _of_one_row(rng: Random) -> SimJob:
 
 _take, _told_to_all = Acker.take, Acker.told
 _above, _written, _look_again = Transactions._above, Transactions._written, Dataflow._look_again
-_go_back = KeyedState.go_back
+_go_back, _loaded = KeyedState.go_back, Rejoin.loaded
 _row, _complete = Transactions.row, Transactions.complete
 
 VARIANTS = [
@@ -202,6 +210,12 @@ VARIANTS = [
         "an index that a recovery before its first epoch forgets",
         patch(KeyedState, go_back=_back_to_what_is_stored),
         ticking(LOST_WORKERS),
+        indexed_job,
+    ),
+    BrokenVariant(
+        "an index that is made while others replay",
+        patch(Rejoin, loaded=_whole_at_once),
+        ticking(),
         indexed_job,
     ),
     BrokenVariant(

@@ -210,9 +210,11 @@ class KeyedState(ABC, Generic[B]):
             bucket.older = not bucket.full
             self.restore(bucket, chain.states)
 
-    def complete(self, fresh: Collection[str], slots: Collection[Slot]) -> None:
-        """All states of these slots have been loaded: make what they have to have and the snapshot has not. `fresh`:
-        its tables that are new."""
+    def complete(self, fresh: Collection[str], slots: Collection[Slot]) -> Iterator[None]:
+        """All states of these slots have been loaded: make what they have to have and the snapshot has not, a key a
+        step. `fresh`: its tables that are new."""
+        del fresh, slots
+        return iter(())
 
 
 def _batches(buckets: list[B]) -> Iterator[list[B]]:

@@ -21,7 +21,7 @@ from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Parts
 from flamestream.core.dataflow.stored import Reading, behind
-from flamestream.core.dataflow.transactions import NO_INDEXES, index_chains, missing, unfolded
+from flamestream.core.dataflow.transactions import NO_INDEXES, index_chains, missing, parted, unfolded
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle
@@ -199,18 +199,20 @@ class NativeState:
             [chain if chain.full else behind(chain, stored(self.operation, chain.key)) for chain in chains],
         )
 
-    def complete(self, fresh: Collection[str], slots: Collection[Slot]) -> None:
+    def complete(self, fresh: Collection[str], slots: Collection[Slot]) -> Iterator[None]:
         """Make the rows of indexes that are new. Raises UserError if a row has none that can be made."""
         deciding = self._vertex.combine
         indexes = deciding.indexes if isinstance(deciding, Deciding) else NO_INDEXES
         if not (wanted := missing(indexes, fresh, was_folded=self._was_folded)):
             return
-        rows = [(key, slot) for key, slot in self.keys() if slot in slots]
+        gone, rows = parted([(key, slot) for key, slot in self.keys() if slot in slots], wanted)
+        self._flow.drop(self.operation, gone)
         stored = partial(self._flow.stored, self.operation)
-        gone, made = index_chains(self.operation, rows, wanted, self._reading, stored)
-        self._flow.drop(self.operation, set(gone))
-        self._flow.load(self.operation, made)
-        self._flow.unstored(self.operation, [chain.key for chain in made])
+        for made in index_chains(self.operation, rows, wanted, self._reading, stored):
+            if made is not None:
+                self._flow.load(self.operation, [made])
+                self._flow.unstored(self.operation, [made.key])
+            yield
 
     def order(self, count: int) -> bool:
         """Put about so many more keys in order, for pages. Whether some are left."""

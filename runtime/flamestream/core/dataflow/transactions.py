@@ -22,7 +22,7 @@ returns what must go out, all of it under the time of the transaction that it is
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ from flamestream.model import payload as codec
 from flamestream.model.errors import unmatched
 from flamestream.model.ids import Epoch, Slot
 from flamestream.model.meta import Meta, floor, time_of_meta
-from flamestream.model.tables.index import index_rows
+from flamestream.model.tables.index import IndexRows
 from flamestream.model.tables.ledger import ALL
 from flamestream.model.time import END, Time
 from flamestream.model.vertex import Function
@@ -304,17 +304,21 @@ class Transactions(Accumulators):
             self._forget(key)
         super().load(rows)
 
-    def complete(self, fresh: Collection[str], slots: Collection[Slot]) -> None:
+    def complete(self, fresh: Collection[str], slots: Collection[Slot]) -> Iterator[None]:
         """Make the rows of indexes that are new. Raises UserError if a row has none that can be made."""
         if not (wanted := missing(self._indexes, fresh, was_folded=self._was_folded)):
             return
-        rows = [(key, bucket.slot) for key, bucket in self.buckets.items() if bucket.slot in slots]
-        gone, made = index_chains(self.operation, rows, wanted, self._reading, self._stored_state)
+        gone, rows = parted(
+            [(key, its.slot) for key, its in self.buckets.items() if its.slot in slots], wanted
+        )
         for key in gone:
             self._forget(key)
-        super().load(made)
-        for chain in made:
-            self.bucket(chain.key, chain.slot).unstored = True
+        self._dirty = [bucket for bucket in self._dirty if bucket.key not in gone]
+        for chain in index_chains(self.operation, rows, wanted, self._reading, self._stored_state):
+            if chain is not None:
+                super().load([chain])
+                self.bucket(chain.key, chain.slot).unstored = True
+            yield
 
     def _stored_state(self, key: bytes) -> Stored:
         found = self.stored(self.buckets[key])
@@ -328,29 +332,35 @@ def missing(indexes: Indexes, fresh: Collection[str], *, was_folded: bool) -> In
     return {index: its for index, its in indexes.items() if was_folded or index in fresh}
 
 
+def parted(
+    rows: Sequence[tuple[bytes, Slot]], indexes: Indexes
+) -> tuple[set[bytes], Sequence[tuple[bytes, Slot]]]:
+    """The rows of indexes, which count no more, and those of their tables."""
+    heads, tables = (
+        tuple(map(encoded_head, names)) for names in (indexes, {of for of, _ in indexes.values()})
+    )
+    return {key for key, _ in rows if key.startswith(heads)}, [
+        row for row in rows if row[0].startswith(tables)
+    ]
+
+
 def index_chains(
     operation: int,
-    rows: Iterable[tuple[bytes, Slot]],
+    rows: Sequence[tuple[bytes, Slot]],
     indexes: Indexes,
     reading: Reading,
     stored: Callable[[bytes], Stored],
-) -> tuple[list[bytes], list[Chain]]:
-    """The rows that indexes have so far, which count no more, and chains of those that they must have, of which
-    nothing is stored. Raises UserError for a row of a table that has none."""
-    heads = {index: encoded_head(index) for index in indexes}
-    tables = tuple({encoded_head(table) for table, _ in indexes.values()})
-    gone, found, slot = list[bytes](), list[bytes](), Slot(0)
-    for key, its in rows:
-        if key.startswith(tuple(heads.values())):
-            gone.append(key)
-        elif key.startswith(tables):
-            found.append(key)
-            slot = its  # the one of all of them
-    values = ((codec.decode(key), reading.accumulator(stored(key))) for key in found)
-    return gone, [
-        Chain(operation, slot, place, Epoch(0), True, reading.unstored(keys))
-        for place, keys in index_rows(values, indexes).items()
-    ]
+) -> Iterator[Chain | None]:
+    """Chains of the rows that indexes must have, made of these, of which nothing is stored; None: it is made so far. Of
+    a million rows it takes seconds, in which a worker has to do other things too (!). Raises UserError for a row of
+    which no index can be made."""
+    made = IndexRows(indexes)
+    for key, _ in rows:
+        made.add(codec.decode(key), reading.accumulator(stored(key)))
+        yield None
+    for place, keys in made.take():
+        _, slot = rows[0]  # the one of all of them
+        yield Chain(operation, slot, place, Epoch(0), True, reading.unstored(keys))
 
 
 def unfolded(chains: Iterable[Chain], reading: Reading) -> tuple[set[bytes], list[Chain], bool]:

@@ -29,8 +29,9 @@ Keeps: `opened` comes after *all* sinks refuse older fences, and nothing is seal
 (the coordinator's part). Does not: touch journals or consumers (fronts.py, delivery.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
+from itertools import islice
 from typing import Final
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
@@ -41,7 +42,7 @@ from flamestream.core.protocol.events import LastBundle
 from flamestream.core.protocol.messages import Opened, Recover, Sealed, ToCoordinator
 from flamestream.core.protocol.settings import WorkerSettings, numbered
 from flamestream.core.protocol.snapshot import SlotOutput, SnapshotIndex
-from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.core.protocol.stored_rows import Known, Numbers, states_of
 from flamestream.core.worker.prefetch import NOTHING, Prefetch
 from flamestream.core.worker.sealing import Sealing
 from flamestream.model.ids import Fence, SinkName, Slot, WorkerId
@@ -81,6 +82,8 @@ class Rejoin:
         self._loading: set[Slot] = set()
         self._waits_for_load = False
         self._mine: frozenset[Slot] = frozenset()
+        self._completing: Iterator[None] | None = None
+        """Makes what loaded states must have beside what was stored."""
         self._held: list[Chain] = []
         self._requests: list[Chain] = []
         self._t_last = bytes(LEAST)
@@ -110,6 +113,7 @@ class Rejoin:
         """A new attempt: link the peers, open every slot of every sink, load what is not at hand."""
         fence, mine = message.assignment.fence, message.assignment.layout.slots_of(self._me)
         self._fence, self._phase, self._t_last = fence, Phase.OPENING, bytes(LEAST)
+        self._completing = None
         self._keep(set(mine), message)
         others = {worker: address for worker, address in message.addresses.items() if worker != self._me}
         actions: list[Action] = [LinkPeers(fence, message.key, others), *self._loads(message, mine)]
@@ -119,7 +123,7 @@ class Rejoin:
 
     def left_out(self) -> None:
         """A newer attempt has gone on without this worker, which has no slots now."""
-        self._phase, self._have, self._loading = Phase.IDLE, set(), set()
+        self._phase, self._have, self._loading, self._completing = Phase.IDLE, set(), set(), None
         for state in self._states.values():
             state.keep(())
 
@@ -176,13 +180,32 @@ class Rejoin:
         known = self._numbers.known(self._index)
         for vertex, its in states_of(chains, known).items():
             self._states[vertex].load(its)
+        self._completing = self._completed(known)
+        self.go_on()
+        self._held = self._numbers.for_sinks(chain for chain in held if chain.slot in self._mine)
+        self._requests = self._numbers.for_sinks(requests)
+
+    def go_on(self) -> bool:
+        """Make some more of what the states must have. Whether it has all just now. Raises UserError for an index that
+        cannot be made."""
+        if self._completing is None:
+            return False
+        if sum(1 for _ in islice(self._completing, self._settings.slice_size)) == self._settings.slice_size:
+            return False
+        self._completing = None
+        return True
+
+    @property
+    def completes(self) -> bool:
+        """Whether there is more to make."""
+        return self._completing is not None
+
+    def _completed(self, known: Known) -> Iterator[None]:
         for vertex in known.operations:
-            self._states[vertex].complete(known.fresh_tables(vertex), self._loading)
+            yield from self._states[vertex].complete(known.fresh_tables(vertex), self._loading)
         # only now: a recovery that comes before this loads them once more
         self._have |= self._loading
         self._loading, self._waits_for_load = set(), False
-        self._held = self._numbers.for_sinks(chain for chain in held if chain.slot in self._mine)
-        self._requests = self._numbers.for_sinks(requests)
 
     def take_held(self) -> list[Chain]:
         """Output that the snapshot holds for slots of this worker. It is given once, for it may be great."""

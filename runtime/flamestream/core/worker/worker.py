@@ -129,6 +129,7 @@ class Worker:
             # each by itself: behind one that halts this attempt may stand the next one's Recover
             self._try(self._take, event)
         self._try(self._process)
+        self._try(self._complete)
         self._try(self._flush)
         self._actions += self._rejoin.prefetch.go_on(self.settings.slice_size)
         self._actions += self._queries.take_actions()
@@ -415,6 +416,13 @@ class Worker:
             self._outputs.resume(self._rejoin.take_held())
             self._calls.resume(self._rejoin.take_requests())
         self._actions += [ToldCoordinator(message) for message in told]
+
+    def _complete(self) -> None:
+        """Make some more of what loaded states must have."""
+        if self._rejoin.go_on():
+            self._advance()
+        if self._rejoin.completes:
+            self._actions.append(Wake())
 
     def _lost(self, peer: WorkerId, reason: str) -> None:
         """The link to `peer` is broken, or has lost a frame: the coordinator is told, once."""

@@ -12,7 +12,7 @@ Keeps: a row that was written once is in the index under what its value has, and
 an index is new (core/protocol/stored_rows.py).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,19 +106,25 @@ def indexing(function: Function, watched: Callable[[Function], Function]) -> Fun
     return Indexed(function.function, its)
 
 
-def index_rows(
-    rows: Iterable[tuple[tuple[str, Any], Any]], indexes: Mapping[str, tuple[str, Function]]
-) -> dict[bytes, Set[Any]]:
-    """The rows of indexes, each by the encoding of (index, value), made of all rows of the tables that they are of.
+class IndexRows:
+    """The rows that indexes have, made of all rows of the tables that they are of, one after the other."""
 
-    `indexes`: the table of each, and what of a row's value it is of. Raises UserError for a value of which that fails.
-    """
-    found: dict[bytes, list[Any]] = {}
-    for (table, key), value in rows:
-        for index, (of_table, of) in indexes.items():
+    def __init__(self, indexes: Mapping[str, tuple[str, Function]]) -> None:
+        """`indexes`: the table of each, and what of a row's value it is of."""
+        self._indexes = indexes
+        self._found: dict[bytes, list[Any]] = {}
+
+    def add(self, row: tuple[str, Any], value: Any) -> None:
+        """A row, which is (table, key), with its value. Raises UserError for one of which no index can be made."""
+        table, key = row
+        for index, (of_table, of) in self._indexes.items():
             if table == of_table:
-                found.setdefault(_place(index, of, key, value), []).append(key)
-    return {place: Set(keys) for place, keys in sorted(found.items())}
+                self._found.setdefault(_place(index, of, key, value), []).append(key)
+
+    def take(self) -> Iterator[tuple[bytes, Set[Any]]]:
+        """Each of the rows that are to be, by the encoding of (index, value), in their order."""
+        for place in sorted(self._found):
+            yield place, Set(self._found.pop(place))
 
 
 def _place(index: str, of: Function, key: Any, value: Any) -> bytes:

@@ -21,7 +21,7 @@ from flamestream.model.payload import payload_type
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.state_names import TABLES, check_name, form_of_tables
 from flamestream.model.stream import Key, Loop, Stream
-from flamestream.model.tables.index import Indexed, index_rows, no_keys
+from flamestream.model.tables.index import Indexed, IndexRows, no_keys
 from flamestream.model.tables.kept_changes import SLOT, keep
 from flamestream.model.tables.transaction import Aborted, Decision, Read, Rules, State, Write, decide
 from flamestream.model.vertex import Function, Kind, call_site, name_of
@@ -85,7 +85,10 @@ class Deciding:
             if row[0] not in tables:
                 rows = rows.delete(row)
         fresh = {index: its for index, its in self.indexes.items() if index not in has}
-        for place, keys in index_rows(rows.items(), fresh).items():
+        made = IndexRows(fresh)
+        for row, value in rows.items() if fresh else ():
+            made.add(row, value)
+        for place, keys in made.take():
             rows = rows.set(decode(place), keys)
         return replace(left, rows=rows)
 

@@ -66,7 +66,7 @@ class _Open:
     """Whether the answer is made in a thread: it may take long."""
     pieces: Callable[[Answered], Iterator[bytes]] | None
     """The text of the answer, in place of `reply`: it is long, and made between other passes."""
-    waits: Queried | None = None
+    waits: Queried | None
     """The query that is asked in the end, if there is no other state before."""
 
 

@@ -277,12 +277,12 @@ def test_all_rows_are_watched_over_a_sink_of_events(bank: Bank) -> None:
 def test_who_knows_a_state_is_answered_when_it_is_another(bank: Bank) -> None:
     def told(known: int | None) -> Any:
         asked = {"read": [["accounts", "u"]], "at": "stale", "unlike": [known]}
-        status, answer = bank.get("query", asked)
+        status, answer = bank.get("/query", asked)
         assert status == 200
         return answer["rows"][0].get("state")
 
     time = bank.post("+u3")["time"]
-    bank.get(f"tables/accounts/u?at=stale&at_least={time}")
+    bank.get(f"/tables/accounts/u?at=stale&at_least={time}")
     assert (told(None), told(2), told(3)) == (3, 3, 3), "the last one in the end"
     found: list[Any] = []
     waiting = threading.Thread(target=lambda: found.extend(iter(lambda: told(3), 4)))

@@ -49,7 +49,7 @@ class Bank:
         self.flow.reset([ME], {sink: parts.barrier() for sink in (*sinks, self.flow.errors)})
         (self.state,) = self.flow.states.values()
         self.state.load(list(chains))
-        self.state.complete(list(fresh), {SLOT})
+        self.steps = sum(1 for _ in self.state.complete(list(fresh), {SLOT}))
 
     def _set(self, state: Any, given: tuple[str, int]) -> None:
         state[self.accounts, given[0]] = given[1]

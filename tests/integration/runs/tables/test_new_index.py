@@ -42,6 +42,8 @@ def test_it_has_all_rows(tmp_path: Path, drained: bool) -> None:
         running.send_signal(signal.SIGINT)
         running.communicate(timeout=60)
         scratch.write("app.py", WITH.format(key="lambda rest: rest"))
+        said = scratch.type("query", "job.yaml", "by_rest[3]")
+        assert said.code != 0 and "'by_rest' is new" in said.text, "no answer is none that is empty"
         running = scratch.begin("run", "job.yaml", "--no-spark", "--drain", "--changed")
     else:
         scratch.write("app.py", WITH.format(key="lambda rest: 1 // (rest - 3)"))

@@ -102,6 +102,8 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
     """The cut that its replay began at: a global time."""
     steps_ms: dict[str, float] = {}
     """Milliseconds of each step: decide, record, open, seal."""
+    ended: int = 0
+    """Microseconds since 1970: when the job ran again; 0: not yet, or another coordinator saw it."""
 
 
 class LatencyFigures(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,7 +16,8 @@ import msgspec
 
 from flamestream.connectors import sinks
 from flamestream.job.manifest import Job as Manifest
-from flamestream.job.status import JobStatus
+from flamestream.job.status import JobStatus, OperationFigures
+from flamestream.live.recovery_picture import picture
 from flamestream.model.errors import ManifestError, UserError
 from flamestream.model.meta import time_of_meta
 from flamestream.model.payloads.plain import plain
@@ -52,7 +53,18 @@ class Shown:
         if last is not None and last.duration_ms:
             steps = ", ".join(f"{step} {took:.1f}" for step, took in last.steps_ms.items())
             rows.append(("last recovery, ms", f"{last.duration_ms:.1f} ({steps}): {last.cause}"))
-        return page(told.job, [*rows, *(("problem", each) for each in told.problems)])
+        rows += [(each.operation, _figures(each)) for each in told.operations]
+        return page(told.job, [*rows, *(("problem", each) for each in told.problems)]) + picture(told)
+
+
+def _figures(operation: OperationFigures) -> str:
+    """What an operation does, in a line."""
+    said = [f"{operation.in_rate:,.0f} /s in", f"{operation.out_rate:,.0f} /s out"]
+    if operation.item_us is not None:
+        said.append(f"{operation.item_us:.1f} us an item")
+    if operation.keys:
+        said.append(f"{operation.keys:,} keys, {operation.state_bytes:,} bytes")
+    return ", ".join(said)
 
 
 def newest(manifest: Manifest, sink: str, last: int) -> "pd.DataFrame":

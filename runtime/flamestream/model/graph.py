@@ -213,6 +213,12 @@ class Graph:
 
         return run(self, inputs)
 
+    def _repr_html_(self) -> str:
+        """As a notebook shows it."""
+        from flamestream.job.plan.picture import svg  # as above
+
+        return svg(self)
+
     def add(self, kind: Kind, name: str, **of_vertex: Any) -> int:
         """Append a vertex and return its id. Raises GraphError within a transaction."""
         if self.opened is not None:

@@ -88,6 +88,8 @@ class CoordinatorHost:
         self._snapshots = self._snapshots_us = self._snapshot_us = 0
         self._unsaved_since = 0
         self._began = reactor.now()
+        self._ran = (0, 0)
+        """The newest attempt that has run, and since when."""
         self.finish: co.Finish | None = None
         self.server = server
         self._do: dict[type[co.Action], Callable[[Any], None]] = {
@@ -302,6 +304,8 @@ class CoordinatorHost:
                 "phase",
                 extra={**told, "steps_us": dict(action.status.steps), "workers": action.status.workers},
             )
+        if action.status.phase == "running" and action.status.attempt != self._ran[0]:
+            self._ran = (action.status.attempt, self._reactor.now())
         if action.status.epoch != self._status.epoch:
             self._unsaved_since = 0
             self._committed(action.status.epoch)
@@ -344,7 +348,7 @@ class CoordinatorHost:
     def look(self) -> JobStatus:
         """Everything that people may know of the job. Reads only, so another thread may ask."""
         status, finish = self._status, self.finish or co.Finish("completed")
-        recovery = _recovery(status) if status.cause else None
+        recovery = _recovery(status, self._ran) if status.cause else None
         latency, release = self._latencies()
         everybody = [*self._figures.values(), *self._left.values()]
         return JobStatus(
@@ -423,11 +427,11 @@ class CoordinatorHost:
         )  # fmt: skip
 
 
-def _recovery(status: co.Status) -> LastRecovery:
+def _recovery(status: co.Status, ran: tuple[int, int]) -> LastRecovery:
     steps = {name: duration / 1000 for name, duration in status.steps}
     return LastRecovery(
         cause=status.cause, duration_ms=status.duration_us / 1000, kind=status.kind, attempt=status.attempt,
-        replayed_from=status.replayed_from, steps_ms=steps,
+        replayed_from=status.replayed_from, steps_ms=steps, ended=ran[1] if ran[0] == status.attempt else 0,
     )  # fmt: skip
 
 

@@ -27,6 +27,14 @@ TICKLESS: Final = RunInfo(
 )  # fmt: skip
 """Before jobs went on with other code while they run."""
 INFO: Final = replace(TICKLESS, config="worker-3.json", refused="no room")
+LAST: Final = LastRecovery(
+    cause="worker b is gone",
+    duration_ms=90.5,
+    kind="lost",
+    attempt=3,
+    replayed_from=4096,
+    steps_ms={"seal": 1.5},
+)
 TICKLESS_STATUS: Final = JobStatus(
     job="words", pid=18, began=1, updated=2, phase="running", graph="g1", attempt=3, layout=2, epoch=5, cut=9 << 12,
     cut_time=9, unsaved_since=8, standbys=["c"], items_in=12, items_out=7, event_times={DOCS: None}, idle={DOCS: 1},
@@ -34,9 +42,7 @@ TICKLESS_STATUS: Final = JobStatus(
     first_output=3, last_output=4, gaps=[(4, 1)], problems=["a disk is full"], dropped_connections=1,
     outcome="completed", category="", message="done",
     latency=LatencyFigures(p50_ms=1.5, p99_ms=9.0, calls=7), release=LatencyFigures(p50_ms=0.5),
-    last_recovery=LastRecovery(
-        cause="worker b is gone", duration_ms=90.5, kind="lost", attempt=3, replayed_from=4096, steps_ms={"seal": 1.5}
-    ),
+    last_recovery=LAST,
     workers=[
         WorkerFigures(
             worker="a", connected=True, items_in=12, items_out=7, minimal=9, settled=8, problem="", runs=3, bundles=2,
@@ -74,6 +80,7 @@ COUNTED: Final = replace(
     ],
     workers=[replace(TRACED.workers[0], operations=[("1 reduce total", 12, 7)])],
 )  # fmt: skip
+DRAWN: Final = replace(COUNTED, last_recovery=replace(LAST, ended=9_000_000))
 BEGUN: Final = Begun({"docs": "history/"}, 9 << 12)
 REFUSED: Final = "this job began with a history that was not written down"
 LINEAGE: Final = Lineage("0a" * 16, "/runs/words", "words")
@@ -123,6 +130,7 @@ RUNS: Final = (
             (INFO, DECIDED, PROCESS),
             (INFO, TRACED, PROCESS),
             (INFO, COUNTED, PROCESS),
+            (INFO, DRAWN, PROCESS),
         ),
     ),
     Format(

@@ -5,6 +5,7 @@
                                                              lists are long?
     python benchmarks core --job counts --documents 30000    # bounded keys: memory must stop growing
     python benchmarks core --job hot --documents 10000       # half of all items belong to one key
+    python benchmarks core --traced 1000                     # one run in a thousand is traced; its spans go nowhere
     python benchmarks core --job columns --batch 64          # a vectorised function and ready-made ones;
                                                              chain, behind: several
 
@@ -102,10 +103,12 @@ class Alone:
 
     def __init__(
         self, graph: fs.Graph, parts: Parts, index: SnapshotIndex | None = None, chains: Sequence[Chain] = (),
-        source: str = "docs",
+        source: str = "docs", traced: int = 0,
     ) -> None:  # fmt: skip
+        """`traced`: one run in so many is; 0: none, and nothing of traces is there."""
         settings = WorkerSettings("core", SLOTS, (FrontSettings(FRONT, SourceName(source), timed=False),))
         self.worker = Worker(ME, graph.validated(), settings, parts)
+        self._step = self._traced(graph, traced) if traced else self.worker.step
         self.items = 0
         self._answers: list[events.Event] = []
         self._chains = chains
@@ -115,6 +118,13 @@ class Alone:
         self.tell(messages.Recover(assignment, {ME: ""}, "", START, Epoch(self._epoch), index))
         self.tell(messages.Seal(FENCE))
         self.tell(messages.Replay(FENCE, START))
+
+    def _traced(self, graph: fs.Graph, every: int) -> Callable[..., list[actions.Action]]:
+        from flamestream.node.tracing.identities import Identities
+        from flamestream.node.tracing.traced_worker import TracedWorker
+
+        identities = Identities("core", every)
+        return TracedWorker(self.worker, graph, identities, lambda span: None, lambda: self._clock).step
 
     def tell(self, message: messages.ToWorker) -> None:
         """As the coordinator."""
@@ -139,7 +149,7 @@ class Alone:
         """Until nothing is left to do."""
         while todo:
             self._clock += 1
-            for action in self.worker.step(Timestamp(self._clock), Instant(self._clock), todo):
+            for action in self._step(Timestamp(self._clock), Instant(self._clock), todo):
                 self._act(action)
             todo, self._answers = self._answers, []
 
@@ -186,7 +196,8 @@ def plain_loop(lines: Sequence[str]) -> Callable[[], int]:
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """A row a step of documents."""
-    alone = Alone(GRAPHS[options.job](), REFERENCE if options.reference else FASTEST)
+    parts = REFERENCE if options.reference else FASTEST
+    alone = Alone(GRAPHS[options.job](), parts, traced=options.traced)
     lines = documents(options.documents, options.mean)
     rows, number = [], 0
     gc.disable()
@@ -244,6 +255,7 @@ def main() -> None:
     parser.add_argument(
         "--reference", action="store_true", help="the Python parts instead of the native ones"
     )
+    parser.add_argument("--traced", type=int, default=0, help="one run in so many; 0: none")
     parser.add_argument("--floor", action="store_true", help="also the plain loop, in the same run")
     measure(parser.parse_args())
 

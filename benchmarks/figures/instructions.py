@@ -35,6 +35,7 @@ TOLERANCE = 1.02
 PATHS = {
     "native": ["--epoch", "1000000"],
     "native, an epoch every 10 documents": ["--epoch", "10"],
+    "native, one run in 20 traced": ["--epoch", "1000000", "--traced", "20"],
     "native, counting words": ["--epoch", "1000000", "--job", "counts"],
     "python": ["--epoch", "1000000", "--reference"],
 }

@@ -1,10 +1,14 @@
 """Spans of workers that nobody lets talk about it form one tree a run, whatever the schedule and whoever dies."""
 
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
+from flamestream.core.protocol.actions import Deliver
+from flamestream.model import payload as codec
 from flamestream.model.ids import WorkerId
+from flamestream.node.tracing import traced_worker
 from flamestream.node.tracing.identities import continued, traceparent
 from support.core.core_cluster import CoreCluster
 from support.core.letters import letters
@@ -113,6 +117,29 @@ def test_a_delivery_hangs_on_what_its_worker_processed(seed: int) -> None:
     worker = "flamestream.worker"
     processed = {(span.id, span.attributes[worker]) for span in spans if span.name == "process"}
     assert {(span.parent, span.attributes[worker]) for span in spans if span.name == "sink out"} <= processed
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_run_that_is_not_settled_does_not_have_the_results_of_later_ones_decoded(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decoded: list[bytes] = []
+
+    def counted(items: bytes) -> list[tuple[bytes, object]]:
+        decoded.append(items)
+        return codec.decode_items(items)
+
+    monkeypatch.setattr(traced_worker, "codec", SimpleNamespace(decode_items=counted))
+    cluster = TracedCluster(letters(), 3, seed, every=1 << 40, heartbeat=1 << 50).recover()
+    assert isinstance(cluster, TracedCluster)
+    for offset, letter in enumerate(TEXT * 4):
+        cluster.record(offset, letter, CALLER if offset == 2 else "")
+        cluster.run()
+    calls = [action for _, action in cluster.done if isinstance(action, Deliver)]
+    traced = [action for action in calls if action.traces]
+    # The first call of each worker too, before which nothing is known.
+    most = sum(len(action.bundles) for action in traced) + len(cluster.workers)
+    assert traced and len(decoded) <= most < len(calls) / 4
 
 
 def test_of_many_runs_only_those_are_traced_that_are_sampled() -> None:

@@ -1,4 +1,4 @@
-import { type Ran, ask, of } from "../api";
+import { type Figures, type Mark, type Ran, ask, of } from "../api";
 import { h, put, say } from "../dom";
 import { clock, count } from "../format";
 import { type Vertex, drawn } from "../graph";
@@ -33,8 +33,8 @@ export const item: View = (root, place) => {
     say(told, "Reading the sinks and the journal …");
     try {
       const asked = new URLSearchParams({ text: text.value, sink: sink.value });
-      const [ran, plan] = await Promise.all([ask<Ran<Descent[]>>(`${of(place.job)}/item?${asked}`), ask<Ran<{ vertices: Vertex[] }>>(`${of(place.job)}/graph`)]);
-      put(told, ...shown(ran, plan.answer?.vertices ?? [], place.job));
+      const [ran, plan, figures] = await Promise.all([ask<Ran<Descent[]>>(`${of(place.job)}/item?${asked}`), ask<Ran<{ vertices: Vertex[] }>>(`${of(place.job)}/graph`), ask<Figures>(`${of(place.job)}/figures`)]);
+      put(told, ...shown(ran, plan.answer?.vertices ?? [], figures.marks.filter((mark) => mark.attempt), place.job));
     } catch (error) {
       say(told, String(error));
     }
@@ -47,14 +47,23 @@ export const item: View = (root, place) => {
   void look();
 };
 
-function shown(ran: Ran<Descent[]>, vertices: Vertex[], job: string): Node[] {
+function shown(ran: Ran<Descent[]>, vertices: Vertex[], attempts: Mark[], job: string): Node[] {
   const all = ran.answer;
   if (!all || all.error) return [h("p", { class: "bad" }, all?.error?.message ?? "No answer.")];
   if (!all.length) return [h("p", {}, "No delivered item has that in it.")];
-  return [h("p", { class: "note" }, `${count(all.length)} items, the newest first`), ...[...all].reverse().map((each, at) => one(each, vertices, job, at === 0))];
+  return [h("p", { class: "note" }, `${count(all.length)} items, the newest first`), ...[...all].reverse().map((each, at) => one(each, vertices, attempts, job, at === 0))];
 }
 
-function one(each: Descent, vertices: Vertex[], job: string, first: boolean): HTMLElement {
+// The attempt that ran when a run was stamped, and the first one that began behind it, as the coordinators' logs have them.
+function within(attempts: Mark[], moment: number): string {
+  const behind = attempts.findIndex((mark) => Date.parse(mark.at) > moment);
+  const before = attempts[(behind < 0 ? attempts.length : behind) - 1];
+  const next = behind < 0 ? undefined : attempts[behind];
+  const ran = before ? `${count(before.attempt ?? 0)} (${before.text})` : "not known";
+  return next ? `${ran}; the next one, ${count(next.attempt ?? 0)} (${next.text}), ran from ${clock(Date.parse(next.at), true)} on` : ran;
+}
+
+function one(each: Descent, vertices: Vertex[], attempts: Mark[], job: string, first: boolean): HTMLElement {
   const way = vertices.filter((vertex) => each.vertices.includes(vertex.id)).map((vertex) => vertex.label);
   const entered = each.time / 1000;
   const near = { since: moment(entered - 2000), until: moment(entered + 5000) };
@@ -63,6 +72,7 @@ function one(each: Descent, vertices: Vertex[], job: string, first: boolean): HT
     ["came from", [from]],
     ["record", each.records ? [h("code", {}, written(each.record))] : ["–"]],
     ["entered", [h("a", { href: address(job, "time", { from: String(entered / 1000 - 15), to: String(entered / 1000 + 15) }) }, clock(entered, true)), `, record ${count(each.position + 1)} of ${each.records ? count(each.records) : "a"} in its run; `, h("a", { href: address(job, "logs", near) }, "logs then")]],
+    ["attempt", [within(attempts, entered)]],
     ["passed", [way.join(" → ")]],
     ["left", [`in bundle ${count(each.bundle)} of slot ${each.slot}${each.owner ? `, which ${each.owner} has now` : ""}`]],
     ["saved", [each.saved ? "below the committed cut" : "not yet: a recovery computes it again, to the same bytes"]],

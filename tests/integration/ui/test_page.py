@@ -84,6 +84,13 @@ def test_a_view_fits_a_telephone(page: Page, name: str) -> None:
         page.browser.wide(1280)
 
 
+def test_an_item_says_which_attempt_its_run_entered_in(page: Page) -> None:
+    page.view("#/jobs/job/item?text=shop7")
+    page.browser.until("document.querySelector('.descent')")
+    attempt = page.job.running().attempt
+    assert f"attempt\n{attempt} (" in page.text()
+
+
 def test_a_kill_is_watched(page: Page) -> None:
     page.view("#/jobs/job/time?span=60")
     status = page.job.running()

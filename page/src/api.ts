@@ -90,7 +90,7 @@ export interface Described {
 
 export interface Mark {
   at: string;
-  kind: "coordinator" | "lost" | "recovery" | "code" | "end" | "audit" | "drill";
+  kind: "coordinator" | "lost" | "start" | "recovery" | "code" | "end" | "audit" | "drill";
   text: string;
   worker?: string;
   attempt?: number;

@@ -6,6 +6,7 @@ import { milliseconds } from "./format";
 export const LABELS: Record<Mark["kind"], string> = {
   coordinator: "coordinator",
   lost: "worker lost",
+  start: "started",
   recovery: "recovery",
   code: "other code",
   end: "end",
@@ -21,6 +22,8 @@ export function sentence(mark: Mark): string {
   switch (mark.kind) {
     case "lost":
       return `${mark.worker ?? ""} is gone: ${mark.text}`;
+    case "start":
+      return `attempt ${mark.attempt ?? 0} runs`;
     case "recovery":
     case "code":
       return `attempt ${mark.attempt ?? 0}: ${mark.text}`;

@@ -5,7 +5,8 @@ into its figures.
 |---|---|---|
 | coordinator | a coordinator that begins | |
 | lost | a worker whose link has ended | worker, reason |
-| recovery | an attempt that runs | cause, attempt, its steps in milliseconds |
+| start | a job that comes to run, from nothing that was lost | attempt, its steps in milliseconds |
+| recovery | any other attempt that runs | cause, attempt, its steps in milliseconds |
 | code | an attempt that runs with another application | the same |
 | end | the job's end | outcome, message |
 | audit, drill | a verdict | what it is |
@@ -23,6 +24,8 @@ from flamestream.model.decoding import DecodeError, json_decoder
 
 WORDS: Final = (b'"phase"', b'"worker disconnected"', b'"job finished"')
 """Any line that makes a mark has one of these: the others need not be decoded."""
+STARTED: Final = "start"
+"""The cause of an attempt that recovers from nothing."""
 MOST: Final = 1000
 
 
@@ -76,7 +79,7 @@ def _made(line: _Line) -> Mark | None:
             return Mark(at=line.at, kind="coordinator", text="a coordinator began")
         case "phase", "running" if line.steps_us:
             steps = {name: us / 1000 for name, us in line.steps_us.items()}
-            kind = "code" if line.cause == TURNED else "recovery"
+            kind = {TURNED: "code", STARTED: "start"}.get(line.cause, "recovery")
             return Mark(
                 at=line.at, kind=kind, text=line.cause, attempt=line.attempt,
                 duration_ms=sum(steps.values()), steps_ms=steps,
@@ -110,7 +113,7 @@ def without_repeats(marks: list[Mark]) -> list[Mark]:
     kept = []
     for mark in marks:
         key = (mark.attempt, mark.text)
-        if mark.kind in ("recovery", "code"):
+        if mark.attempt:
             if key in seen:
                 continue
             seen.add(key)

@@ -20,7 +20,7 @@ def test_the_log_of_a_kill_makes_its_marks() -> None:
     found = [mark_of(each.encode()) for each in LOG_LINES]
     assert [(each.kind, each.text) for each in found if each] == [
         ("coordinator", "a coordinator began"),
-        ("recovery", "start"),
+        ("start", "start"),
         ("lost", "closed by the peer"),
         ("recovery", "lost w0.0"),
     ]

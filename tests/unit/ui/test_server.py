@@ -115,7 +115,7 @@ def test_figures_are_samples_and_marks(tmp_path: Path, job: ShownJob) -> None:
         ]:
             await asyncio.sleep(0.01)
         assert dict(zip(found["columns"], found["samples"][0], strict=True))["items_in"] == 20
-        assert [mark["kind"] for mark in found["marks"]] == ["coordinator", "recovery", "lost", "recovery"]
+        assert [mark["kind"] for mark in found["marks"]] == ["coordinator", "start", "lost", "recovery"]
 
     asked(tmp_path, steps)
 

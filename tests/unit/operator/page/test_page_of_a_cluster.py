@@ -443,7 +443,7 @@ def test_figures_begin_when_somebody_looks_and_marks_come_from_the_log() -> None
             made.said.jobs["shop.sales"] = status(BEGAN + moment * SECOND, items_in=20 * moment)
             await asyncio.sleep(0.02)
         assert dict(zip(told["columns"], told["samples"][0], strict=True))["items_in"] == 20
-        assert [mark["kind"] for mark in told["marks"]] == ["coordinator", "recovery", "lost", "recovery"]
+        assert [mark["kind"] for mark in told["marks"]] == ["coordinator", "start", "lost", "recovery"]
         assert "of-another" not in json.dumps(told)
 
     asked(made, steps)

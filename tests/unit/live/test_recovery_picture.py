@@ -17,8 +17,8 @@ GAP = (ENDED + 50 * MS, 200 * MS)
 """From 150 ms before the recovery's end to 50 ms behind it."""
 
 
-def told(gaps: list[tuple[int, int]], cause: str = "lost w0", **more: int) -> JobStatus:
-    last = LastRecovery(cause=cause, duration_ms=100.0, steps_ms=STEPS, **{"ended": ENDED, **more})
+def told(gaps: list[tuple[int, int]], cause: str = "lost w0", ended: int = ENDED) -> JobStatus:
+    last = LastRecovery(cause=cause, duration_ms=100.0, steps_ms=STEPS, ended=ended)
     return JobStatus(job="j", pid=1, updated=ENDED + SECOND, phase="running", last_recovery=last, gaps=gaps)
 
 

@@ -111,27 +111,27 @@ def test_no_strict_sum_is_torn_or_old_while_workers_are_killed(bank: FolderJob, 
 
 
 def test_a_watch_tells_each_change_once_while_workers_are_killed(bank: FolderJob, report: Any) -> None:
-    watching = bank.begun("watch", bank.name, "accounts[3]", "--after", "0", "--json")
     told = list[Any]()
 
     def goes_on() -> None:
         seen = len(told)
         until("the watch tells more", lambda: len(told) > seen + 10, 120)
 
-    reader = threading.Thread(target=lambda: told.extend(map(json.loads, watching.stdout or ())))
-    reader.start()
-    try:
-        for turn in range(4):  # whoever is asked, it is that one's turn
+    with bank.begun("watch", bank.name, "accounts[3]", "--after", "0", "--json") as watching:
+        reader = threading.Thread(target=lambda: told.extend(map(json.loads, watching.stdout or ())))
+        reader.start()
+        try:
+            for turn in range(4):  # whoever is asked, it is that one's turn
+                goes_on()
+                before = led_to(bank)
+                faults.signal_process(bank.kube, sorted(before)[turn % 2], "worker")
+                bank.wait_ready(180)
+                wait_led_elsewhere(bank, before)
             goes_on()
-            before = led_to(bank)
-            faults.signal_process(bank.kube, sorted(before)[turn % 2], "worker")
-            bank.wait_ready(180)
-            wait_led_elsewhere(bank, before)
-        goes_on()
-        assert watching.poll() is None, "it has never ended"
-    finally:
-        watching.terminate()
-        reader.join()
+            assert watching.poll() is None, "it has never ended"
+        finally:
+            watching.terminate()
+            reader.join()
     balance = OPENING
     for place, change in enumerate(told, 1):
         assert (change["id"], change["before"]) == (str(place), balance), "each follows the one before"

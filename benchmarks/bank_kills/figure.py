@@ -2,7 +2,7 @@
 everything are killed, and nobody ever sees another sum.
 
     python benchmarks bank_kills                    # ten minutes
-    python benchmarks bank_kills --out benchmarks/results/bank_kills.jsonl
+    python benchmarks bank_kills --out benchmarks/results/kills/bank.jsonl
     python benchmarks bank_kills --minutes 2        # a short look
 
 Who looks: a client asks for all accounts every 10 ms, strictly; another selects the sum of a table of PostgreSQL in

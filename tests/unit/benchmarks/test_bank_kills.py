@@ -8,6 +8,6 @@ from harness.results import load
 
 
 def test_the_docs_have_the_newest_run_of_ten_minutes() -> None:
-    newest = load(KEPT / "bank_kills.jsonl")[-1]
+    newest = load(KEPT / "kills" / "bank.jsonl")[-1]
     page = Path(DOCS, "explanation", "reliability.md").read_text()
     assert clean(newest) and newest["seconds"] >= 600 and sentence(newest) in page

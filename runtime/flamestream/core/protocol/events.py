@@ -289,8 +289,8 @@ class Queried:
     scan: Scan | None = None
     """The keys, if they are to be found."""
     unlike: bytes | None = None
-    """Of one key that is not asked for strictly: the answer waits until its encoded state is another than this; b"":
-    until it has one. None: it waits for nothing."""
+    """The encoded state of the one key that its client knows: the answer waits until it is another; b"": until there
+    is one. None: it waits for nothing. Never with `strict`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,7 @@ COUNTED: Final = replace(
     workers=[replace(TRACED.workers[0], operations=[("1 reduce total", 12, 7)])],
 )  # fmt: skip
 DRAWN: Final = replace(COUNTED, last_recovery=replace(LAST, ended=9_000_000))
+WAITING: Final = replace(DRAWN, workers=[replace(COUNTED.workers[0], deciding_waits=True)])
 BEGUN: Final = Begun({"docs": "history/"}, 9 << 12)
 REFUSED: Final = "this job began with a history that was not written down"
 LINEAGE: Final = Lineage("0a" * 16, "/runs/words", "words")
@@ -131,6 +132,7 @@ RUNS: Final = (
             (INFO, TRACED, PROCESS),
             (INFO, COUNTED, PROCESS),
             (INFO, DRAWN, PROCESS),
+            (INFO, WAITING, PROCESS),
         ),
     ),
     Format(

@@ -161,7 +161,7 @@ def another_operator(installation: Installation, system: Kube, namespace: str) -
     repository, _, tag = IMAGE.rpartition(":")
     values = {
         "image": {"repository": repository, "tag": tag, "pullPolicy": "IfNotPresent"},
-        "operator": {"watchNamespaces": [namespace], "replicas": 1},
+        "operator": {"watchNamespaces": [namespace], "replicas": 1, "shards": 1},
         "allow": {"hostPaths": [DISK], "storeEndpoints": [_endpoint()]},
         "zookeeper": {"servers": server, "loginSecret": login, "tls": {"secret": authority}},
         "admissionPolicy": {"enabled": False},

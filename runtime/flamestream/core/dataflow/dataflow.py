@@ -251,16 +251,20 @@ class Dataflow(Operations):
             return self._metered(vertex.id, self._transacting(vertex), votes=True)
         state = self.states[vertex.id] = self._state(vertex)
         forward, fail = self.forward(vertex), self.failed(vertex)
-        insert, remove = state.insert, state.remove
+        insert, remove, led_on, number = state.insert, state.remove, self._led_on, vertex.id
         in_event_time = isinstance(vertex.combine, Steps)
 
         def handle(key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:
             for at, value, gone in (remove if tombstone else insert)(key, slot, meta, payload):
-                if in_event_time and (number := late_among(value)):
-                    self._output.late(at, number, gone)
-                (fail if type(value) is ErrorValue else forward)(at, value, gone)
+                if in_event_time and (late := late_among(value)):
+                    self._output.late(at, late, gone)
+                if type(value) is ErrorValue:
+                    fail(at, value, gone)
+                else:
+                    led_on[number] += 1
+                    forward(at, value, gone)
 
-        return self._metered(vertex.id, handle, votes=True)
+        return self._metered(number, handle, votes=True)
 
     def _transacting(self, vertex: Vertex) -> Handle:
         assert isinstance(vertex.combine, Deciding)
@@ -271,6 +275,7 @@ class Dataflow(Operations):
         self.states[vertex.id] = state
 
         def tell(at: Meta, value: Any, gone: bool) -> None:
+            self._led_on[vertex.id] += type(value) is not ErrorValue
             (fail if type(value) is ErrorValue else forward)(at, value, gone)
 
         def handle(_key: bytes, slot: Slot, meta: Meta, payload: Any, tombstone: bool) -> None:

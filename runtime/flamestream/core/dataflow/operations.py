@@ -123,29 +123,32 @@ class Operations(ABC):
             case Kind.LOOP:
                 return self._loop(vertex)
             case _:  # a source or a merge
-                return self.forward(vertex)
+                return self._passing(vertex)
 
     # --- what vertices do -----------------------------------------------------------------------------------
 
     def forward(self, vertex: Vertex) -> Enter:
-        """All edges out of `vertex`."""
+        """All edges out of `vertex`. Whoever calls it counts what is led on."""
         entrances = [self._enter[output] for output in vertex.outputs]
-        led_on, number = self._led_on, vertex.id
-        if len(entrances) == 1:  # one edge ties with none
-            only = entrances[0]
-
-            def along(meta: Meta, payload: Any, tombstone: bool) -> None:
-                led_on[number] += 1
-                only(meta, payload, tombstone)
-
-            return along
+        # one edge ties with none, and costs no call
+        if len(entrances) == 1:
+            return entrances[0]
 
         def forward(meta: Meta, payload: Any, tombstone: bool) -> None:
-            led_on[number] += 1
             for edge, enter in enumerate(entrances):  # each edge has a meta of its own (!)
                 enter(Meta(meta + COMPONENTS[edge]), payload, tombstone)
 
         return forward
+
+    def _passing(self, vertex: Vertex) -> Enter:
+        """A source or a merge: whatever enters is led on."""
+        forward, led_on, number = self.forward(vertex), self._led_on, vertex.id
+
+        def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
+            led_on[number] += 1
+            forward(meta, payload, tombstone)
+
+        return enter
 
     def failed(self, vertex: Vertex, at_door: bool = False) -> Fail:
         """The error items of `vertex`: their trace ends with its id, so errors of several vertices for one
@@ -159,10 +162,15 @@ class Operations(ABC):
 
     def _map(self, vertex: Vertex) -> Enter:
         call, forward, fail = user_code.mapped(vertex, self._debug), self.forward(vertex), self.failed(vertex)
+        led_on, number = self._led_on, vertex.id
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             result = call(payload)
-            (fail if type(result) is ErrorValue else forward)(meta, result, tombstone)
+            if type(result) is ErrorValue:
+                fail(meta, result, tombstone)
+            else:
+                led_on[number] += 1
+                forward(meta, result, tombstone)
 
         return enter
 
@@ -172,12 +180,14 @@ class Operations(ABC):
             self.forward(vertex),
             self.failed(vertex),
         )
+        led_on, number = self._led_on, vertex.id
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             results = call(payload)
             if isinstance(results, ErrorValue):
                 fail(meta, results, tombstone)
             else:
+                led_on[number] += len(results)
                 # the usual child is in a table, which saves a call an item
                 for index, result in enumerate(results):
                     forward(
@@ -194,11 +204,13 @@ class Operations(ABC):
             self.forward(vertex),
             self.failed(vertex),
         )
+        led_on, number = self._led_on, vertex.id
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             stays = call(payload)
             # a bool or an error item: identity tells the three apart
             if stays is True:
+                led_on[number] += 1
                 forward(meta, payload, tombstone)
             elif stays is not False:
                 fail(meta, stays, tombstone)
@@ -207,11 +219,16 @@ class Operations(ABC):
 
     def _arrival(self, vertex: Vertex) -> Enter:
         call, forward, fail = user_code.mapped(vertex, self._debug), self.forward(vertex), self.failed(vertex)
+        led_on, number = self._led_on, vertex.id
 
         def enter(meta: Meta, payload: Any, tombstone: bool) -> None:
             # its place tells when its record arrived: what the journal says, never a clock (!)
             result = call(payload, meta)
-            (fail if type(result) is ErrorValue else forward)(meta, result, tombstone)
+            if type(result) is ErrorValue:
+                fail(meta, result, tombstone)
+            else:
+                led_on[number] += 1
+                forward(meta, result, tombstone)
 
         return enter
 

@@ -1,4 +1,4 @@
-"""What the operations of jobs do, for Prometheus: items, time, keys and bytes of state by vertex of the graph.
+"""Figures of the operations of jobs, for Prometheus: items, time, keys and bytes of state by vertex of the graph.
 
 Made anew at each scrape from what coordinators said last: a series that is kept costs a thousand jobs much memory.
 
@@ -32,7 +32,7 @@ class _Job:
     counts: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Items in and out of each, of all workers that there were."""
     known: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
-    """What each worker has said last of each."""
+    """The last word of each worker on each."""
 
     def hear(self, status: JobStatus) -> None:
         """A coordinator's word; it may know nothing of operations yet."""

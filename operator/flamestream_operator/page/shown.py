@@ -95,7 +95,7 @@ def _drill(job: Object, what: str, by: str, spec: Object) -> Object:
 
 
 def report_of(drill: Object, status: DrillStatus) -> Mapping[str, object]:
-    """What a drill's audit has found, as `flamestream audit --json` has it as far as a drill's status says it; without
+    """The findings of a drill's audit, as `flamestream audit --json` has it as far as a drill's status says it; without
     a verdict, why there is none."""
     audit = status.audit
     if audit is None:

@@ -87,7 +87,7 @@ class WorkerFigures(msgspec.Struct, frozen=True, kw_only=True):
     spans_dropped: int = 0
     """Spans that the collector did not get."""
     operations: list[tuple[str, int, int]] = []
-    """What it has done at each vertex of the graph: the vertex, items in, items out."""
+    """Each vertex of the graph, with the items that came to it here and those that it has led on."""
 
 
 class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):

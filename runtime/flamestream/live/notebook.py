@@ -58,7 +58,7 @@ class Shown:
 
 
 def _figures(operation: OperationFigures) -> str:
-    """What an operation does, in a line."""
+    """Figures of an operation, in a line."""
     said = [f"{operation.in_rate:,.0f} /s in", f"{operation.out_rate:,.0f} /s out"]
     if operation.item_us is not None:
         said.append(f"{operation.item_us:.1f} us an item")

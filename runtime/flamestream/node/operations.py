@@ -18,7 +18,7 @@ MOST_NAME: Final = 80
 
 
 class OperationMeter:
-    """What the operations of a graph do on one worker: since it began, and since the report before."""
+    """The operations of a graph on one worker: what they do since it began, and since the report before."""
 
     def __init__(self, graph: Graph) -> None:
         self._known = [

@@ -233,7 +233,7 @@ class VirtualLoad:
         return costs
 
     def by_operation(self) -> list[OperationCount]:
-        """What each vertex has led on and keeps."""
+        """As `Dataflow.by_operation`."""
         return self._flow.by_operation()
 
     def contended(self) -> Contended:

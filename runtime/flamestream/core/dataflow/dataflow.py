@@ -334,7 +334,7 @@ class Dataflow(Operations):
         return Contended() if self._ledger is None else self._ledger[0].contended()
 
     def by_operation(self) -> list[OperationCount]:
-        """What each vertex has led on, costs and keeps, in the order of the graph."""
+        """Counts of each vertex, in the order of the graph: what it has led on, costs and keeps."""
         cost = Counter[int]() if self._meter is None else self._meter.by_vertex
         sizes = {vertex: (len(state.buckets), state.size) for vertex, state in self.states.items()}
         return [

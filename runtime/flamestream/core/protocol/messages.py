@@ -356,7 +356,7 @@ class Progress(_Message, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True, array_like=True):
-    """What a vertex does here. An item that is taken back counts as one more."""
+    """Figures of a vertex here. An item that is taken back counts as one more."""
 
     name: Key
     """Its place in the graph, and what it is in words for people."""

@@ -1,12 +1,16 @@
 """Jobs in each shard of two, and who leads them."""
 
 from hashlib import blake2b
+from typing import Final
 
 from e2e.conftest import fresh
 from e2e.support import faults
 from e2e.support.installation import Installation
 from e2e.support.kube import Kube, until
 from e2e.support.stream import Stream
+
+SMALL: Final = {"requests": {"cpu": "50m"}, "limits": {"memory": "2Gi"}}
+"""What two processors have room for twice, while both jobs get new workers."""
 
 
 def in_each_shard(kube: Kube, installation: Installation) -> list[Stream]:
@@ -15,7 +19,16 @@ def in_each_shard(kube: Kube, installation: Installation) -> list[Stream]:
     for shard in (0, 1):
         name = next(name for name in iter(fresh, "") if shard_of(f"{kube.namespace}.{name}") == shard)
         made.append(
-            Stream(kube, installation, name=name, words=60, replicas=1, standby=0, outside=f"outside-{shard}")
+            Stream(
+                kube,
+                installation,
+                name=name,
+                words=60,
+                replicas=1,
+                standby=0,
+                outside=f"outside-{shard}",
+                extra={"workers": {"replicas": 1, "standby": 0, "resources": SMALL}},
+            )  # fmt: skip
         )
     return made
 

@@ -28,7 +28,7 @@ def in_each_shard(kube: Kube, installation: Installation) -> list[Stream]:
                 standby=0,
                 outside=f"outside-{shard}",
                 extra={"workers": {"replicas": 1, "standby": 0, "resources": SMALL}},
-            )  # fmt: skip
+            )
         )
     return made
 

@@ -32,13 +32,13 @@ LOOK: Final = 0.1
 
 
 def name_of(checked: CheckedJob, job: str) -> str:
-    """What it leaves is called after the job beside which it is, and its own."""
+    """The name under which a shadow leaves its state: that of the job beside which it is, and its own."""
     return f"{job}/{checked.job.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One pod's part of a shadow."""
+    """A part of a shadow, in one pod."""
 
     checked: CheckedJob
     job: str

@@ -146,7 +146,7 @@ def why_not(spec: Spec, most: int) -> str:
 
 
 def request_of(checked: CheckedJob, begins: Start, code: Code, most: int) -> CanaryRequest:
-    """What one code is asked: `most` records from there on."""
+    """The request for one code: `most` records from there on."""
     fronts = tuple(each.source.front for each in begins.behind)
     span = SpanRequest(
         file=str(code.file), code=code.digest, graph=code.graph, py_files=code.py_files, productions=False,

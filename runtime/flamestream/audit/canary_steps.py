@@ -149,7 +149,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """Those, where it is to go on; so are the following."""
     state: tuple[StateRow, ...] = ()
     places: tuple[FrontPosition, ...] = ()
-    """Of each timed front, behind its last run."""
+    """Each timed front's place behind its last run."""
     keys: dict[str, list[bytes]] = {}
     """The keys, hashed, whose state each operation has changed: the first MOST_KEYS."""
     category: str = ""
@@ -218,7 +218,7 @@ class _Steps:
     unanswered: set[Awaited] = field(default_factory=set)
     asked: set[Awaited] = field(default_factory=set)
     places: Mapping[FrontId, Positions] = field(default_factory=dict)
-    """Of timed fronts."""
+    """Places of timed fronts."""
     micros: list[float] = field(default_factory=list)
     """A record's in each run."""
 

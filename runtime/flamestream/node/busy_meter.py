@@ -12,8 +12,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.meter import Cost, OperationCount
+from flamestream.core.dataflow.tables.contention import Contended
 from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph

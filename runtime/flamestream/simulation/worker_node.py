@@ -8,9 +8,9 @@ Does not: decide who is started again when (cluster.py).
 
 from collections.abc import Callable, Sequence
 
-from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.meter import Cost, OperationCount
 from flamestream.core.dataflow.parts import Flow, Parts
+from flamestream.core.dataflow.tables.contention import Contended
 from flamestream.core.protocol import actions as a
 from flamestream.core.protocol.events import Event, FromCoordinator, JournalAppended, Woken
 from flamestream.core.protocol.messages import Hello, Progress, Recover, ToCoordinator

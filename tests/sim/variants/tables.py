@@ -9,7 +9,7 @@ from typing import Any
 from flamestream.core.dataflow.accumulators import Accumulation, Accumulators
 from flamestream.core.dataflow.dataflow import Dataflow
 from flamestream.core.dataflow.keyed_state import KeyedState
-from flamestream.core.dataflow.transactions import Transaction, Transactions, unfolded
+from flamestream.core.dataflow.tables.transactions import Transaction, Transactions, unfolded
 from flamestream.core.protocol.chain import DELETED, Chain, Row
 from flamestream.core.protocol.messages import PeerMessage, Undecided
 from flamestream.core.worker.acker import AckTable

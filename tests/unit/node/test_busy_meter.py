@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 import flamestream as fs
-from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.meter import Cost, OperationCount
+from flamestream.core.dataflow.tables.contention import Contended
 from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy, Operation
 from flamestream.model import payload as codec
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, Slot

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from flamestream.core.dataflow.barrier import Barrier
-from flamestream.core.dataflow.transactions import Transactions
+from flamestream.core.dataflow.tables.transactions import Transactions
 from flamestream.core.worker.acker import AckTable
 from flamestream.job.manifest import GUARANTEES
 from flamestream.model.errors import UserError

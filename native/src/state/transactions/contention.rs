@@ -1,5 +1,5 @@
 //! Contention: how often transactions are decided, for which rows again, and how many are aborted; for people. The
-//! mirror of `core/dataflow/contention.py`.
+//! mirror of `core/dataflow/tables/contention.py`.
 
 use crate::state::transactions::pending::RowKey;
 

@@ -1,5 +1,5 @@
 //! Transactions: the rows of a graph's tables, and the transactions that touch them. The mirror of
-//! `core/dataflow/transactions.py`, item by item in the same order.
+//! `core/dataflow/tables/transactions.py`, item by item in the same order.
 
 mod contention;
 mod decider;

@@ -1,5 +1,5 @@
 //! Patience: how often a transaction may be decided before it waits until nothing can come below it any more. The mirror
-//! of `core/dataflow/patience.py`.
+//! of `core/dataflow/tables/patience.py`.
 
 pub struct Patience {
     /// Behind so many runs a transaction waits.

@@ -1,4 +1,4 @@
-"""What a job has delivered behind a cut, read from its sinks as they grow, for a comparison by record.
+"""Results that a job has delivered behind a cut, read from its sinks as they grow, for a comparison by record.
 
 A files sink is followed; of any other kind all is read again at each look, and what was taken before is left out.
 

@@ -32,11 +32,11 @@ REST: Final = 4.0
 
 
 class LeftBehind(UserError):
-    """What the shadow would go on with is there no more, or too much: it can begin anew."""
+    """A shadow cannot go on: the runs behind its place are there no more, or too many. It can begin anew."""
 
 
 class Entered:
-    """What came to each front behind a cut, as far as it was seen."""
+    """Runs that came to each front behind a cut, as far as they were seen."""
 
     def __init__(self, behind: Iterable[Behind], cut: Time) -> None:
         self._fronts = {each.position.front: each for each in behind}
@@ -79,7 +79,7 @@ class Entered:
             raise LeftBehind(f"more than {MOST_BYTES >> 20} MiB of runs wait for it")
 
     def below(self, index: SnapshotIndex) -> tuple[Behind, ...]:
-        """What is to be interpreted up to the cut of a commit. Raises LeftBehind if that was not all seen."""
+        """The runs to be interpreted up to the cut of a commit. Raises LeftBehind if they were not all seen."""
         positions = {each.front: each for each in index.fronts}
         return tuple(self._below(each, positions, index.cut) for each in self._fronts.values())
 

@@ -1,4 +1,4 @@
-"""What a shadow goes on with in another process: its place and its state, in the store of the job beside which it is.
+"""The legacy of a shadow, with which another process goes on: its place and its state, in the store of the job beside which it is.
 
 On a cluster a shadow is one short-lived pod after another; each leaves this to the next.
 
@@ -27,7 +27,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     until: Time
     """Below it all was interpreted."""
     places: tuple[FrontPosition, ...]
-    """Of its fronts."""
+    """Places of its fronts."""
     awaited: tuple[Awaited, ...]
     state: tuple[StateRow, ...]
     total: Total

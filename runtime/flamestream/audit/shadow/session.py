@@ -42,7 +42,7 @@ ROUND: Final = 10.0
 AT_MOST: Final = 120.0
 """Seconds that a round has in all, with reading and writing the state."""
 MOST_RECORDS: Final = 100_000
-"""Of a round."""
+"""Records of a round."""
 _WITH_CONSUMERS: Final = ("exactly-once", "at-least-once")
 """Guarantees under which all results below a committed cut have left, and of all records."""
 
@@ -59,7 +59,7 @@ def why_not_own(spec: Spec) -> str:
 
 
 class Shadow:
-    """One code beside one job. Only from the main thread."""
+    """A shadow of one job, with one code. Only for the main thread."""
 
     def __init__(
         self, checked: CheckedJob, journal: JournalConfig | None, newest: Newest, committed: Newest, folder: Path,
@@ -84,7 +84,7 @@ class Shadow:
 
     @property
     def kept(self) -> Kept:
-        """What another one goes on with."""
+        """The place and the state with which another one goes on."""
         span = self._request.span
         return Kept(
             code=span.code, since=span.begin, until=self._until,

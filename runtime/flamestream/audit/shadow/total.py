@@ -53,7 +53,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What a shadow has found from one place to the next."""
+    """The findings of a shadow from one place to the next."""
 
     canary: Canary
     """Its `epoch` is that of the commit up to which it goes."""

@@ -20,7 +20,6 @@ from typing import Any, Final, Protocol
 
 from flamestream.core.dataflow import user_code
 from flamestream.core.dataflow.barrier import Barrier
-from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.grouping import Grouping
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.meter import Clock, Cost, Meter, OperationCount
@@ -29,7 +28,8 @@ from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.placing import Place
 from flamestream.core.dataflow.reduce import Reduce
 from flamestream.core.dataflow.stored import Reading
-from flamestream.core.dataflow.transactions import Transactions
+from flamestream.core.dataflow.tables.contention import Contended
+from flamestream.core.dataflow.tables.transactions import Transactions
 from flamestream.core.protocol.messages import Data
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec

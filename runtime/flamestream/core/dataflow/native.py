@@ -11,7 +11,6 @@ from itertools import chain, repeat
 from types import ModuleType
 from typing import Any, Final
 
-from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.dataflow import NO_DOORS, Output, Work
 from flamestream.core.dataflow.delivery import NOT_AGAIN, NOT_BEFORE, changed, difference
 from flamestream.core.dataflow.keyed_state import AT_ONCE
@@ -21,7 +20,8 @@ from flamestream.core.dataflow.native_vertices import described
 from flamestream.core.dataflow.outbox import Gathered
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Parts
 from flamestream.core.dataflow.stored import Reading, behind
-from flamestream.core.dataflow.transactions import NO_INDEXES, index_chains, missing, parted, unfolded
+from flamestream.core.dataflow.tables.contention import Contended
+from flamestream.core.dataflow.tables.transactions import NO_INDEXES, index_chains, missing, parted, unfolded
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle

@@ -12,9 +12,9 @@ from typing import Any
 
 from flamestream.core.dataflow import native_expressions, user_code
 from flamestream.core.dataflow.operations import KEYED
-from flamestream.core.dataflow.patience import Patience
 from flamestream.core.dataflow.placing import itself
 from flamestream.core.dataflow.stored import Reading
+from flamestream.core.dataflow.tables.patience import Patience
 from flamestream.model import ready
 from flamestream.model.calls.loops import too_often
 from flamestream.model.event_time import Dated, Marker, Stamped, TimeOf, Undecoded

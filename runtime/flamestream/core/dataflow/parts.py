@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from flamestream.core.dataflow.barrier import Barrier, Result
-from flamestream.core.dataflow.contention import Contended
 from flamestream.core.dataflow.dataflow import NO_DOORS, Dataflow, Output, Work
 from flamestream.core.dataflow.delivery import Delivery
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.meter import Clock, Cost, OperationCount
+from flamestream.core.dataflow.tables.contention import Contended
 from flamestream.core.protocol.actions import Bundle
 from flamestream.core.protocol.chain import Chain, Row
 from flamestream.core.protocol.events import LastBundle

@@ -33,7 +33,7 @@ class Page:
         self._kept, self._rows, self._scanned = kept, rows, scanned
 
     def pieces(self, answer: Answered) -> Iterator[bytes]:
-        """What a scan has found as JSON, piece by piece."""
+        """The rows of a scan as JSON, piece by piece."""
         keys = (self._kept.key(self._scanned, key) for key in answer.keys)
         states = (None if state is None else decode(state) for state in answer.states)
         yield from page_pieces(answer.time, zip(keys, states, strict=True), cursor_of(answer.upto))

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.core.dataflow import patience
-from flamestream.core.dataflow.contention import MOST_ROWS, Contended, Contention
+from flamestream.core.dataflow.tables import patience
 from flamestream.core.dataflow.dataflow import Work
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Holding, Parts
-from flamestream.core.dataflow.patience import Patience
+from flamestream.core.dataflow.tables.contention import MOST_ROWS, Contended, Contention
+from flamestream.core.dataflow.tables.patience import Patience
 from flamestream.core.protocol.actions import Deliver
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec

@@ -48,7 +48,7 @@ class Patience:
             self._judge()
 
     def repaired(self) -> None:
-        """One was decided again."""
+        """A transaction was decided again."""
         self._early += not self.waits
 
     def _judge(self) -> None:

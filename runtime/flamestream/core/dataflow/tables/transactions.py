@@ -28,12 +28,12 @@ from typing import Any, Final
 
 from flamestream.core.dataflow import user_code
 from flamestream.core.dataflow.accumulators import META, TRIM_ABOVE, VALUE, Accumulation, Accumulators
-from flamestream.core.dataflow.contention import Contended, Contention
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.live_cuts import LiveCuts
-from flamestream.core.dataflow.patience import Patience
 from flamestream.core.dataflow.stored import PLAIN, Reading, Stored
-from flamestream.core.dataflow.waiting import Place, Waiting
+from flamestream.core.dataflow.tables.contention import Contended, Contention
+from flamestream.core.dataflow.tables.patience import Patience
+from flamestream.core.dataflow.tables.waiting import Place, Waiting
 from flamestream.core.protocol.chain import DELETED, Chain, Row, incomplete, is_deleted
 from flamestream.core.protocol.stored_rows import encoded_head
 from flamestream.model import payload as codec
@@ -88,7 +88,7 @@ class Transactions(Accumulators):
         """The one of all of them."""
 
     def next_pass(self) -> None:
-        """What comes from now on comes later than all before."""
+        """A pass begins: transactions that come from now on come later than all before."""
         self._pass += 1
 
     def insert(self, slot: Slot, meta: Meta, payload: Any) -> list[Change]:

@@ -1,0 +1,1 @@
+"""Tables on one worker: their rows, and the transactions that change them."""

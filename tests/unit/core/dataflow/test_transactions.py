@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import flamestream as fs
-from flamestream.core.dataflow.tables import patience
 from flamestream.core.dataflow.dataflow import Work
 from flamestream.core.dataflow.live_cuts import LiveCuts
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Holding, Parts
+from flamestream.core.dataflow.tables import patience
 from flamestream.core.dataflow.tables.contention import MOST_ROWS, Contended, Contention
 from flamestream.core.dataflow.tables.patience import Patience
 from flamestream.core.protocol.actions import Deliver

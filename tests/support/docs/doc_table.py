@@ -106,6 +106,7 @@ ROWS: dict[str, tuple[str, str]] = {
     "queries.md: $ flamestream query job.yaml \"accounts['ann']\" \"accounts['bo": (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
     "queries.md: $ flamestream query job.yaml accounts --prefix a --limit 2 a": (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),
     'queries.md: $ curl -H "Authorization: Bearer $TOKEN" localhost:7070/v1/j': (SHOWN, "curl: tests/integration/runs/tables/test_live_queries.py asks the same"),
+    'queries.md: $ curl localhost:7070/v1/jobs/bank/query -H "Authorization: ': (SHOWN, "curl: tests/integration/runs/tables/test_live_queries.py asks the same"),
     "queries.md: $ kubectl flamestream query bank \"accounts['ann']\" \"accounts": (SHOWN, "needs a cluster: e2e/test_queries.py"),
     "queries.md: accounts.keep_changes(1_000) # in the graph": (SHOWN, "tests/integration/runs/tables/test_live_queries.py has it"),
     "queries.md: $ flamestream watch job.yaml \"accounts['ann']\" 1: accounts['": (SHOWN, "tests/integration/runs/tables/test_live_queries.py types it"),

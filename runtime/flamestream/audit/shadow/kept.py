@@ -1,4 +1,4 @@
-"""The legacy of a shadow: the place and the state with which another process goes on, in the store of the job beside it.
+"""The legacy of a shadow: place and state with which another process goes on, in the store of the job beside it.
 
 On a cluster a shadow is one short-lived pod after another; each leaves this to the next.
 

@@ -5,7 +5,7 @@ Keeps: an older version never replaces a newer one of the same life. Does not: p
 date; whoever takes a step that cannot be taken back reads again.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
 from flamestream_operator.objects.meta import JOB, Object
@@ -16,6 +16,10 @@ Key = tuple[str, str]
 
 def key_of(thing: Object) -> Key:
     return (str(thing["metadata"].get("namespace", "")), str(thing["metadata"]["name"]))
+
+
+def uid_of(thing: Object) -> str:
+    return str(thing["metadata"].get("uid", ""))
 
 
 def version_of(thing: Object) -> int:
@@ -80,9 +84,9 @@ class Store:
 
     def drop(self, thing: Object) -> None:
         """Forget an object that was deleted. Another life of the same name stays."""
-        key, uid = key_of(thing), str(thing["metadata"].get("uid", ""))
+        key, uid = key_of(thing), uid_of(thing)
         known = self._things.get(key)
-        if known is not None and known["metadata"].get("uid") == uid:
+        if known is not None and uid_of(known) == uid:
             del self._things[key]
         self._gone[uid] = version_of(thing)
         while len(self._gone) > 10_000:  # bounded: the oldest end is forgotten first
@@ -92,17 +96,25 @@ class Store:
         """Forget an object that a fresh read did not find."""
         known = self._things.pop(key, None)
         if known is not None:
-            self._gone[str(known["metadata"].get("uid", ""))] = version_of(known)
+            self._gone[uid_of(known)] = version_of(known)
 
     def get(self, key: Key) -> Object | None:
         return self._things.get(key)
 
-    def replace_all(self, things: list[Object], namespace: str | None) -> None:
-        """Take over a fresh list; what it lacks is gone."""
+    def lives(self) -> set[str]:
+        """The uids of what is there."""
+        return {uid_of(thing) for thing in self._things.values()}
+
+    def replace_all(
+        self, things: list[Object], namespace: str | None, before: Collection[str] | None = None
+    ) -> None:
+        """Take over a fresh list; what it lacks is gone, but for what has come since it was asked for (!). `before`:
+        the `lives` then; None: those of now."""
         fresh = {key_of(thing) for thing in things}
         # The list of one namespace says nothing about the others.
         for key in [key for key in self._things if key not in fresh and namespace in (None, key[0])]:
-            self.forget(key)
+            if before is None or uid_of(self._things[key]) in before:
+                self.forget(key)
         for thing in things:
             self.put(thing)
 
@@ -165,8 +177,14 @@ class Cluster:
     def pods_of(self, job: Key) -> list[Object]:
         return list(self._pods.get(job, ()))
 
-    def replace_pods(self, pods: list[Object], namespace: str | None) -> None:
-        """Take over a fresh list of pods."""
+    def lives_of_pods(self) -> set[str]:
+        """The uids of all pods."""
+        return {uid for store in self._pods.values() for uid in store.lives()}
+
+    def replace_pods(
+        self, pods: list[Object], namespace: str | None, before: Collection[str] | None = None
+    ) -> None:
+        """Take over a fresh list of pods, as `Store.replace_all` does; `before`: the `lives_of_pods`."""
         fresh: dict[Key, list[Object]] = {}
         for pod in pods:
             job = job_of_pod(pod)
@@ -174,7 +192,7 @@ class Cluster:
                 fresh.setdefault(job, []).append(slim(pod))
         for job in {*self._pods, *fresh}:
             if namespace in (None, job[0]):
-                self._pods.setdefault(job, Store()).replace_all(fresh.get(job, []), None)
+                self._pods.setdefault(job, Store()).replace_all(fresh.get(job, []), None, before)
 
     def release(self, namespace: str) -> list[Key]:
         """Think no more of a namespace: its jobs."""

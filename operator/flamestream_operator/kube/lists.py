@@ -35,8 +35,10 @@ class Lists:
         chosen = self._namespaces.chosen()
         for namespace in watched or (None,):
             for name, store in self._stores.items():
-                store.replace_all(await self._api.list_all(_KINDS[name], namespace), namespace)
-            self._cluster.replace_pods(await self._pods(namespace), namespace)
+                before = store.lives()
+                store.replace_all(await self._api.list_all(_KINDS[name], namespace), namespace, before)
+            before = self._cluster.lives_of_pods()
+            self._cluster.replace_pods(await self._pods(namespace), namespace, before)
         self._namespaces.listed(chosen)
 
     async def add(self, namespace: str) -> list[tuple[str, Key]]:

@@ -1,8 +1,11 @@
 """What is kept of objects that were seen: as much as somebody reads."""
 
+import asyncio
 from typing import Any
 
-from flamestream_operator.kube.cache import Cluster
+from flamestream_operator.kube.cache import Cluster, key_of, uid_of
+from flamestream_operator.kube.lists import Lists
+from flamestream_operator.kube.namespaces import Namespaces
 from flamestream_operator.objects.meta import CONNECTED, JOB
 
 KEPT: dict[str, Any] = {
@@ -63,3 +66,48 @@ def test_a_list_from_before_a_pods_end_does_not_bring_it_back() -> None:
     cluster.drop_pod(WHOLE)
     cluster.replace_pods([WHOLE], None)
     assert cluster.pods_of(("n", "j")) == []
+
+
+def life(name: str, uid: str, version: int) -> dict[str, Any]:
+    labels = {JOB: "j"}
+    meta = {"name": name, "namespace": "n", "uid": uid, "resourceVersion": str(version), "labels": labels}
+    return {"metadata": meta, "spec": {}}
+
+
+class Passing:
+    """An API server whose lists are behind: what is made while one is on its way is told by an event before."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    async def list_all(self, kind: str, where: str | None, labels: Any = None) -> list[dict[str, Any]]:
+        match kind:
+            case "FlameStreamJob":
+                self._cluster.jobs.put(life("made", "u2", 2))
+            case "FlameStreamSnapshot":
+                self._cluster.snapshots.put(life("saved", "u3", 2))
+            case "Pod":
+                self._cluster.put_pod(life("p", "u4", 2))
+        return []
+
+
+def test_what_is_made_while_a_list_is_on_its_way_stays_and_what_the_list_lacks_goes() -> None:
+    cluster = Cluster()
+    cluster.jobs.put(life("old", "u1", 1))
+    cluster.put_pod(life("older", "u0", 1))
+    api: Any = Passing(cluster)
+    asyncio.run(Lists(api, cluster, Namespaces(None), drills=False).replace_all(()))
+    assert [key_of(each) for each in cluster.jobs] == [("n", "made")]
+    assert [key_of(each) for each in cluster.snapshots] == [("n", "saved")]
+    assert [key_of(each) for each in cluster.pods_of(("n", "j"))] == [("n", "p")]
+    assert cluster.jobs.put(life("made", "u2", 3)), "its next event counts"
+
+
+def test_a_life_that_began_under_a_name_that_was_there_before_the_list_stays() -> None:
+    cluster = Cluster()
+    cluster.jobs.put(life("j", "u1", 1))
+    before = cluster.jobs.lives()
+    cluster.jobs.drop(life("j", "u1", 2))
+    cluster.jobs.put(life("j", "u2", 3))
+    cluster.jobs.replace_all([], None, before)
+    assert [uid_of(each) for each in cluster.jobs] == ["u2"]

@@ -45,9 +45,13 @@ async def started(cluster: PlainCluster, source: Input, looked: Looked) -> str:
     await cluster.until(
         lambda: _is_stable(cluster), "all of its workers could take over, and that is written"
     )
+    await cluster.until(
+        lambda: _tells_operations(cluster), "workers have told what their operations have done"
+    )
     told = cluster.told
     assert told is not None
     _metrics_of_a_start(cluster, told, looked)
+    _metrics_of_operations(cluster, looked)
     looked.grown()
     _status_of_a_start(cluster, told, looked)
     await _run_of_a_start(cluster, told, looked)
@@ -94,6 +98,24 @@ def _metrics_of_a_start(cluster: PlainCluster, told: JobStatus, looked: Looked) 
     looked.metric(cluster, "recoveries_total", 1, cause="start")
     looked.metric(cluster, "recovery_seconds_count", 1)
     looked.metric(cluster, "recovery_step_seconds_count", 1, step="record")
+
+
+def _tells_operations(cluster: PlainCluster) -> bool:
+    """Whether it is of all lines: each worker tells it every two seconds."""
+    return cluster.told is not None and [each.items_in for each in cluster.told.operations[:1]] == [100]
+
+
+def _metrics_of_operations(cluster: PlainCluster, looked: Looked) -> None:
+    """The source, the fold by five keys, and the sink; what was taken back and given again counts, too."""
+    for operation, direction, expected in (
+        ("0 numbers", "in", 100), ("0 numbers", "out", 100), ("2 reduce lambda", "in", between(100, 300)),
+        ("2 reduce lambda", "out", between(100, 900)), ("3 out", "in", between(100, 900)), ("3 out", "out", 0),
+    ):  # fmt: skip
+        looked.metric(cluster, "operation_items_total", expected, operation=operation, direction=direction)
+    looked.metric(cluster, "operation_keys", 5, operation="2 reduce lambda")
+    looked.metric(cluster, "operation_keys", 0, operation="1 map int")
+    looked.metric(cluster, "operation_state_bytes", between(5, 1 << 12), operation="2 reduce lambda")
+    looked.metric(cluster, "operation_busy_ratio", between(0, 2), operation="2 reduce lambda")
 
 
 def _status_of_a_start(cluster: PlainCluster, told: JobStatus, looked: Looked) -> None:

@@ -65,6 +65,7 @@ def test_it_survives_kills_of_worker_and_coordinator(job: BatchJob) -> None:
     check(job)
 
 
+@pytest.mark.slow
 @rated
 def test_a_successor_goes_on_where_it_was_killed(job: BatchJob) -> None:
     job.start_worker()

@@ -207,6 +207,7 @@ def run(
     return job
 
 
+@pytest.mark.slow
 def test_low_latency(broker: Broker, jobs: ExitStack, tmp_path: Path) -> None:
     survive(run(jobs, broker, tmp_path, "low-latency", spark=False), 400, 1, [W, Z], (0.2,), committed=False)
 

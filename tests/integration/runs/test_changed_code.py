@@ -79,6 +79,7 @@ def edited(scratch: Scratch, *changes: tuple[str, str]) -> None:
     scratch.write("app.py", code)
 
 
+@pytest.mark.slow
 def test_another_graph_goes_on_with_the_state_of_each_operation_that_it_has_by_name(scratch: Scratch) -> None:
     begun(scratch)
     gone = ("numbers.reduce(key=lambda n: n % 7", "numbers.reduce(name='rests', key=lambda n: n % 7")
@@ -186,6 +187,7 @@ DOUBLED = {
 }
 
 
+@pytest.mark.slow
 def test_state_goes_on_when_its_class_has_other_fields_and_when_it_is_migrated(scratch: Scratch) -> None:
     """And what does not fit is said before anything is started."""
     rate = f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 1500}}}}}}"

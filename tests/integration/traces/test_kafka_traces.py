@@ -106,6 +106,7 @@ def test_a_senders_trace_goes_on_through_both_workers_to_who_reads_the_results(
             assert (trace, flags) == (job.trace(document), "01") and (trace, span) in sinks
 
 
+@pytest.mark.slow
 def test_a_killed_worker_leaves_no_orphan(
     jobs: ExitStack, tmp_path: Path, broker: Broker, collector: Collector
 ) -> None:

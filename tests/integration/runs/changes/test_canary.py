@@ -5,6 +5,8 @@ import json
 import re
 from typing import Any
 
+import pytest
+
 from flamestream.job.exit_codes import ExitCode
 from support.eventually import eventually
 from support.runs.scratch import SMALL, Scratch
@@ -98,6 +100,7 @@ def sums(rate: int) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_both_codes_give_what_they_would_for_the_records_behind_the_cut(scratch: Scratch) -> None:
     running(scratch)
     asked = (scratch.path / "asked.txt").read_text()

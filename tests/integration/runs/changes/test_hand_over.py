@@ -129,8 +129,15 @@ def feed(scratch: Scratch, numbers: range) -> None:
         file.write("".join(f"{number}\n" for number in numbers))
 
 
-@pytest.mark.parametrize("journalled", [False, True], ids=["timed", "journalled"])
-@pytest.mark.parametrize("rate", [1, 2])
+@pytest.mark.parametrize(
+    ("journalled", "rate"),
+    [
+        pytest.param(False, 1, id="timed", marks=pytest.mark.slow),
+        pytest.param(False, 2, id="timed, other code"),
+        pytest.param(True, 1, id="journalled"),
+        pytest.param(True, 2, id="journalled, other code", marks=pytest.mark.slow),
+    ],
+)
 def test_a_shadow_goes_on_with_a_state_of_its_own(journalled: bool, rate: int, scratch: Scratch) -> None:
     """The same code gives what was delivered at each cut, whatever its state has come to; other code never does."""
     scratch.write("in/numbers.txt", "1\n" * 10)

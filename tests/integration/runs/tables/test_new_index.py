@@ -31,7 +31,13 @@ def rest(scratch: Scratch) -> set[int]:
     return set() if said.code else {*json.loads(said.text)["rows"][0].get("state", ())} - {50}
 
 
-@pytest.mark.parametrize("drained", [False, True], ids=["while it runs", "behind a drain"])
+@pytest.mark.parametrize(
+    "drained",
+    [
+        pytest.param(False, id="while it runs"),
+        pytest.param(True, id="behind a drain", marks=pytest.mark.slow),
+    ],
+)
 def test_it_has_all_rows(tmp_path: Path, drained: bool) -> None:
     scratch = Scratch(tmp_path)
     scratch.job(APPLICATION, *SPEC)

@@ -6,6 +6,8 @@ import signal
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.decoding import from_json
 from support.runs.scratch import Scratch
@@ -82,6 +84,7 @@ def _workers(folder: Path) -> list[int]:
     return [each.pid for each in known if each.alive]
 
 
+@pytest.mark.slow
 def test_subgraphs_keep_their_rows_through_kills_and_are_audited(scratch: Scratch) -> None:
     lines, rows = _lines(60_000)
     scratch.write("lines.txt", "\n".join(lines) + "\n")

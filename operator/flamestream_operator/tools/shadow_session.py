@@ -15,9 +15,7 @@ from typing import Final
 
 from flamestream.audit.canary import Canary
 from flamestream.audit.shadow import kept
-from flamestream.audit.shadow.entered import LeftBehind
 from flamestream.audit.shadow.session import Shadow
-from flamestream.audit.shadow.total import Round
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.journal_of import journal_of
 from flamestream.job.validation import CheckedJob
@@ -55,14 +53,16 @@ class Session:
             except FlameStreamError as error:
                 return Canary(untried=str(error))
             try:
-                last = self._rounds(shadow, until)
+                while time.monotonic() < until:
+                    if not shadow.step(_say):
+                        time.sleep(LOOK)
             except UserError as error:
                 return Canary(failed=str(error))
             except FlameStreamError as error:
                 return Canary(untried=str(error))
             if shadow.has_begun:
                 kept.keep(store_from(self.checked.job.store), self._name, shadow.kept)
-        return _canary(shadow, last)
+        return _canary(shadow)
 
     @property
     def _name(self) -> str:
@@ -73,29 +73,12 @@ class Session:
         journal = journal_of(self.checked.job, self.zookeeper)
         left = kept.kept_of(store, self._name, self.checked.code)
         shadow = Shadow(self.checked, journal, self.committed, self.committed, folder, self.job, left)
-        for sink in shadow.unread:
-            _say(f"shadow: sink {sink!r} cannot be read back, so what goes there is not compared")
+        shadow.say_unread(_say)
         return shadow
 
-    def _rounds(self, shadow: Shadow, until: float) -> Round | None:
-        last = None
-        while time.monotonic() < until:
-            try:
-                found = shadow.round()
-            except LeftBehind as why:
-                _say(f"shadow: it begins anew with the newest snapshot: {why}")
-                shadow.begin_anew()
-                continue
-            if found is None:
-                time.sleep(LOOK)
-            else:
-                last = found
-                _say(str(found))
-        return last
 
-
-def _canary(shadow: Shadow, last: Round | None) -> Canary:
-    total = shadow.total
+def _canary(shadow: Shadow) -> Canary:
+    total, last = shadow.total, shadow.last
     behind = "" if last is None else f"; {last.behind:,} behind"
     return Canary(
         records=total.records, epoch=total.epoch, equal=total.equal, differ=total.differ,

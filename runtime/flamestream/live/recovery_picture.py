@@ -39,8 +39,8 @@ def picture(status: JobStatus) -> str:
 def gap_around(status: JobStatus, began: int) -> tuple[int, int] | None:
     """The longest stretch without output that ended behind `began`, from when to when; None: it is not known, or
     another one, later than the recovery."""
-    ended, last = status.last_recovery.ended if status.last_recovery else 0, status
-    found = next(((end - length, end) for end, length in last.gaps if end > began), None)
+    ended = status.last_recovery.ended if status.last_recovery else 0
+    found = next(((end - length, end) for end, length in status.gaps if end > began), None)
     return found if found is not None and found[0] <= ended else None
 
 
@@ -48,11 +48,10 @@ class _Axis:
     """Time from left to right; `zero` is what people count from."""
 
     def __init__(self, first: int, end: int, zero: int) -> None:
-        self._first, self.end, self._zero = first, end, zero
-        self.first = first
+        self.first, self.end, self._zero = first, end, zero
 
     def at(self, moment: float) -> float:
-        return round(LEFT + (moment - self._first) / (self.end - self._first) * WIDE, 2)
+        return round(LEFT + (moment - self.first) / (self.end - self.first) * WIDE, 2)
 
     def bar(self, row: str, since: float, until: float, title: str, strength: float) -> str:
         """A bar with a title."""
@@ -68,7 +67,7 @@ class _Axis:
         for name, y in ROWS.items():
             yield _text(LEFT - 8, y + 15, name, "end")
         for number in range(TICKS + 1):
-            moment = self._first + (self.end - self._first) * number / TICKS
+            moment = self.first + (self.end - self.first) * number / TICKS
             yield _text(self.at(moment), 92, f"{(moment - self._zero) / 1000:.0f} ms", "middle")
 
 

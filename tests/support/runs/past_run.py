@@ -188,6 +188,17 @@ class PastRun:
         deliver(sink, self.given, job=job)
         return checked_job(read(manifest))
 
+    @staticmethod
+    def edited(first: CheckedJob, edits: Iterable[tuple[str, str]]) -> CheckedJob:
+        """The job that `leave` gave, with an application in which each text is replaced by another."""
+        text = APPLICATION
+        for before, after in edits:
+            assert before in text
+            text = text.replace(before, after)
+        first.application.write_text(text)
+        sys.modules.pop(first.application.stem, None)
+        return checked_job(first.job)
+
     def _document(self, sink: dict[str, Any], module: str) -> dict[str, Any]:
         spec = {
             "application": {"file": f"{module}.py", "graph": "graph"},

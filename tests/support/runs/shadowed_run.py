@@ -5,7 +5,6 @@ It has delivered BEGIN runs of ten, and delivers and commits more when it is tol
 Does not: run anything, or compare.
 """
 
-import sys
 from pathlib import Path
 
 import msgspec
@@ -16,7 +15,6 @@ from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.snapshot import FrontPosition, SnapshotIndex
 from flamestream.job.journal_of import journal_of
 from flamestream.job.settings import inventory
-from flamestream.job.validation import checked_job
 from flamestream.model.ids import Epoch, Offset, Partition
 from flamestream.model.payload import encode
 from flamestream.model.payloads.state import encode_state
@@ -24,7 +22,6 @@ from flamestream.store.folder import LocalStore
 from flamestream.store.segment import table_of
 from flamestream.store.snapshots import put_segment
 from support.runs.past_run import (
-    APPLICATION,
     FRONT,
     WORDS,
     Kind,
@@ -58,13 +55,7 @@ class ShadowedJob:
         ]  # fmt: skip
         self.segments = (put_segment(store, "segments/one", table_of(rows)),)
         self.index = self.at(BEGIN)
-        text = APPLICATION
-        for before, after in edits:
-            assert before in text
-            text = text.replace(before, after)
-        first.application.write_text(text)
-        sys.modules.pop("words_application", None)
-        self.checked = checked_job(first.job)
+        self.checked = self.past.edited(first, edits)
         self.folder = folder
 
     def at(self, runs: int) -> SnapshotIndex:

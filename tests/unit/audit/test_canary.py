@@ -1,6 +1,5 @@
 """The canary: both codes give what they would for the same records, each in a process that has its modules alone."""
 
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.application_code import code_of
 from flamestream.job.journal_of import journal_of
 from flamestream.job.settings import inventory
-from flamestream.job.validation import CheckedJob, checked_job
+from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.model.ids import Epoch
 from flamestream.model.payload import encode
@@ -28,7 +27,7 @@ from flamestream.node.kept_code import keep
 from flamestream.store.folder import LocalStore
 from flamestream.store.segment import table_of
 from flamestream.store.snapshots import put_segment
-from support.runs.past_run import APPLICATION, Kind, going_on, own_modules, slot_of_word
+from support.runs.past_run import Kind, going_on, own_modules, slot_of_word
 
 COMMITTED = 6
 """Runs below the cut."""
@@ -58,13 +57,7 @@ class Job:
         self.index: SnapshotIndex | None = self._with_state(
             first, msgspec.structs.replace(found, inventory=inventory(first)), past.length
         )
-        text = APPLICATION
-        for before, after in edits:
-            assert before in text
-            text = text.replace(before, after)
-        first.application.write_text(text)
-        sys.modules.pop("words_application", None)
-        self.now = checked_job(first.job)
+        self.now = past.edited(first, edits)
 
     def _with_state(self, first: CheckedJob, index: SnapshotIndex, length: int) -> SnapshotIndex:
         """Each word was counted in the runs below the cut: ten words, one behind the other."""

@@ -27,7 +27,7 @@ from flamestream.audit.canary_run import code_now, request_of, why_not
 from flamestream.audit.canary_start import start
 from flamestream.audit.canary_steps import Behind, CanaryRequest, Tried
 from flamestream.audit.shadow.delivered import Delivered
-from flamestream.audit.shadow.entered import Entered
+from flamestream.audit.shadow.entered import Entered, LeftBehind
 from flamestream.audit.shadow.kept import Kept
 from flamestream.audit.shadow.total import Round, Total
 from flamestream.audit.span_process import tried
@@ -74,6 +74,8 @@ class Shadow:
         self._until = START
         """Below it all was interpreted."""
         self.total = Total(epoch=self._begin())
+        self.last: Round | None = None
+        """The last round here."""
         if kept is not None:
             self._take_up(kept)
 
@@ -81,6 +83,25 @@ class Shadow:
     def unread(self) -> Sequence[str]:
         """Sinks that nobody can read back: what goes there is not compared."""
         return self._delivered.unread
+
+    def say_unread(self, say: Callable[[str], None]) -> None:
+        """Say of each such sink that it is one."""
+        for sink in self.unread:
+            say(f"shadow: sink {sink!r} cannot be read back, so what goes there is not compared")
+
+    def step(self, say: Callable[[str], None]) -> bool:
+        """The next round, or a new beginning where that has to be, said in words. Whether there was either. Raises
+        UserError as `round`, or if there is nothing to begin anew with."""
+        try:
+            found = self.round()
+        except LeftBehind as why:
+            say(f"shadow: it begins anew with the newest snapshot: {why}")
+            self.begin_anew()
+            return True
+        if found is not None:
+            self.last = found
+            say(str(found))
+        return found is not None
 
     @property
     def kept(self) -> Kept:

@@ -10,7 +10,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from flamestream.audit.shadow.entered import LeftBehind
 from flamestream.audit.shadow.session import Shadow
 from flamestream.cli.changes import canary
 from flamestream.cli.output import say
@@ -52,12 +51,11 @@ def beside(job: CheckedJob, theirs: RunFolder, runs: WorkerProcessConfig) -> boo
             partial(committed, job.job, theirs),
             Path(place) / "snapshot",
         )
-        for sink in shadow.unread:
-            say(plain(f"shadow: sink {sink!r} cannot be read back, so what goes there is not compared"))
+        shadow.say_unread(_say)
         try:
             _follow(shadow, theirs)
         finally:
-            say(plain(f"shadow: {shadow.total}"))
+            _say(f"shadow: {shadow.total}")
         return shadow.total.differs
     return False
 
@@ -65,9 +63,9 @@ def beside(job: CheckedJob, theirs: RunFolder, runs: WorkerProcessConfig) -> boo
 def _follow(shadow: Shadow, theirs: RunFolder) -> None:
     with suppress(KeyboardInterrupt):
         while _runs(theirs):
-            if not _said(shadow):
+            if not shadow.step(_say):
                 time.sleep(LOOK)
-        while _said(shadow):  # what was committed last
+        while shadow.step(_say):  # what was committed last
             pass
 
 
@@ -76,14 +74,5 @@ def _runs(theirs: RunFolder) -> bool:
     return info is not None and info.running
 
 
-def _said(shadow: Shadow) -> bool:
-    """Whether there was a round."""
-    try:
-        found = shadow.round()
-    except LeftBehind as why:
-        say(plain(f"shadow: it begins anew with the newest snapshot: {why}"))
-        shadow.begin_anew()
-        return True
-    if found is not None:
-        say(plain(str(found)))
-    return found is not None
+def _say(text: str) -> None:
+    say(plain(text))

@@ -62,17 +62,24 @@ def elsewhere(namespace: str) -> Iterator[Kube]:
     install(namespace)
 
 
+def successor(blue: FolderJob, elsewhere: Kube, *, shadow: bool = False, standby: int = 1) -> FolderJob:
+    """A job of another namespace, with blue's places and what it needs there, which is yet to be applied."""
+    its = blue.spec()
+    places = {name: its[name] for name in ("sources", "sinks")}
+    take_over = {"job": f"{blue.kube.namespace}/{blue.name}", **({"shadow": True} if shadow else {})}
+    extra = {**places, "takeOver": take_over}
+    green = FolderJob(elsewhere, blue.installation, fresh(), docs=blue.name, standby=standby, extra=extra)
+    elsewhere.apply(blue.installation.secret(), green.application())
+    return green
+
+
 def test_green_goes_on_in_another_namespace_with_the_leave_of_both(
     installation: Installation, kube: Kube, elsewhere: Kube
 ) -> None:
     blue = FolderJob(kube, installation, fresh())
     blue.start()
     blue.wait_status("epoch")
-    its = blue.spec()
-    places = {name: its[name] for name in ("sources", "sinks")}
-    extra = {**places, "takeOver": {"job": f"{kube.namespace}/{blue.name}"}}
-    green = FolderJob(elsewhere, installation, fresh(), docs=blue.name, extra=extra)
-    elsewhere.apply(installation.secret(), green.application())
+    green = successor(blue, elsewhere)
     green.apply()
     try:
         green.wait_condition("Degraded", "TakeOverWaits")
@@ -105,11 +112,7 @@ def test_a_shadow_goes_on_with_a_state_of_its_own_from_pod_to_pod(
     blue = FolderJob(kube, installation, fresh(), standby=0)
     blue.start()
     blue.wait_status("epoch")
-    its = blue.spec()
-    places = {name: its[name] for name in ("sources", "sinks")}
-    extra = {**places, "takeOver": {"job": f"{kube.namespace}/{blue.name}", "shadow": True}}
-    green = FolderJob(elsewhere, installation, fresh(), docs=blue.name, standby=0, extra=extra)
-    elsewhere.apply(installation.secret(), green.application())
+    green = successor(blue, elsewhere, shadow=True, standby=0)
     blue.apply(handOver={"to": f"{elsewhere.namespace}/{green.name}"})
     green.apply()
     try:
@@ -147,11 +150,7 @@ def test_green_goes_on_in_another_cluster_with_the_leave_beside_the_record(
     blue = FolderJob(kube, installation, fresh(), standby=0)
     blue.start()
     blue.wait_status("epoch")
-    its = blue.spec()
-    places = {name: its[name] for name in ("sources", "sinks")}
-    extra = {**places, "takeOver": {"job": f"{kube.namespace}/{blue.name}"}}
-    green = FolderJob(another_cluster, installation, fresh(), docs=blue.name, standby=0, extra=extra)
-    another_cluster.apply(installation.secret(), green.application())
+    green = successor(blue, another_cluster, standby=0)
     green.apply()
     try:
         waits = green.wait_condition("Degraded", "TakeOverWaits")

@@ -10,10 +10,11 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
+from flamestream.simulation.changes.loads import loaded
 from flamestream.simulation.graphs import inverted_index
 from flamestream.simulation.settings import Adjust, promising
 from flamestream.testing import simulate
-from sim.variants.loads import CRASHES, loaded
+from sim.variants.loads import CRASHES
 from support.seeds import chunks
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from flamestream.core.worker.acker_role import Acker
+from flamestream.simulation.kinds import KINDS
 from sim import campaign
 from sim.campaign import Campaign, Chunk, chunks, run
 from sim.variants.variant import patched
@@ -21,12 +22,12 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path) -> None:
     for chunk in first.left(100, 12)[:2]:
         first.add(run(chunk))
     with (tmp_path / "chunks.jsonl").open("a") as log:
-        log.write('{"guarantee": "exactly-')  # killed while it wrote
+        log.write('{"kind": "any", "guarantee": "exactly-')  # killed while it wrote
     second = Campaign(tmp_path)
     assert [chunk.first for chunk in second.left(100, 12)] == [108]
     second.add(run(second.left(100, 12)[0]))
     assert Campaign(tmp_path).left(100, 12) == []
-    assert "| exactly-once | 12 | 100 | 112 |" in Campaign(tmp_path).report()
+    assert "| any | exactly-once | 12 | 100 | 112 |" in Campaign(tmp_path).report()
 
 
 @pytest.mark.usefixtures("short")
@@ -39,30 +40,29 @@ def test_a_seed_that_was_run_in_a_shorter_chunk_is_not_counted_twice(tmp_path: P
 
 
 def test_every_guarantee_has_its_turn_and_every_seed_is_run_once() -> None:
-    all_of_it = list(chunks(10, 1010))
-    assert {chunk.guarantee for chunk in all_of_it} == {
-        "exactly-once",
-        "exactly-once-2pc",
-        "at-most-once",
-        "at-least-once",
-        "none",
-        campaign.CALLS,
-        "strong-productions",
+    all_of_it = list(chunks(10, 5010))
+    assert {(chunk.kind, chunk.guarantee) for chunk in all_of_it} == {
+        (kind, guarantee) for kind, its in KINDS.items() for guarantee in its.guarantees
     }
     assert [seed for chunk in all_of_it for seed in range(chunk.first, chunk.first + chunk.count)] == list(
-        range(10, 1020)
+        range(10, 5020)
     )
 
 
 @pytest.mark.parametrize(
-    ("turn", "told"), [("at-least-once", " --guarantee at-least-once"), (campaign.CALLS, " --calls")]
+    ("turn", "told"),
+    [
+        (("any", "at-least-once"), " --guarantee at-least-once"),
+        (("calls", "exactly-once"), " --kind calls"),
+        (("new-sources", "none"), " --guarantee none --kind new-sources"),
+    ],
 )
 def test_what_it_finds_is_in_the_report_with_the_command_that_shows_it_again(
-    tmp_path: Path, turn: str, told: str
+    tmp_path: Path, turn: tuple[str, str], told: str
 ) -> None:
     found = Campaign(tmp_path)
     with patched(Acker, questions=lambda self: []):
-        found.add(run(Chunk(turn, 0, 6)))
+        found.add(run(Chunk(*turn, 0, 6)))
     assert found.findings
     seed = found.findings[0]["seed"]
     assert f"flamestream simulate --seed {seed}{told} --trace" in Campaign(tmp_path).report()

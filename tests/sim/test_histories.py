@@ -9,10 +9,11 @@ import pytest
 from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Parts
 from flamestream.model.kernel import kernel
+from flamestream.simulation.clients import asked
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.settings import Adjust, promising
 from sim.variants import queries, tables
-from sim.variants.queries import asked, asking
+from sim.variants.queries import asking
 from sim.variants.variant import BrokenVariant
 from support.histories.history import Operation, verdict
 from support.histories.simulated import recorded

@@ -8,10 +8,11 @@ import pytest
 
 from flamestream.core.dataflow.native import native
 from flamestream.model.kernel import kernel
+from flamestream.simulation.clients import asked
 from flamestream.simulation.jobs.bank import bank_job
 from flamestream.simulation.settings import promising
 from flamestream.testing import simulate
-from sim.variants.queries import ZOMBIES, asked
+from sim.variants.queries import ZOMBIES
 from support.seeds import chunks
 
 KEPT = ("exactly-once", "strong-productions", "exactly-once-2pc", "at-least-once")

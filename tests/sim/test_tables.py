@@ -8,7 +8,7 @@ from flamestream.model.tables.ledger import Table
 from flamestream.simulation.changes.hand_overs import handing_over
 from flamestream.simulation.graphs import key_of
 from flamestream.simulation.jobs.bank import bank_job, indexed_job, subgraph_job
-from flamestream.simulation.jobs.ticks import ticking
+from flamestream.simulation.kinds import run
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
 from support.seeds import chunks
@@ -34,17 +34,13 @@ def test_so_they_are_with_an_index_that_they_keep() -> None:
 
 @pytest.mark.parametrize("first", chunks(0, 400, 50, at_push=50))
 def test_an_index_that_comes_while_they_run_has_all_rows(first: int) -> None:
-    made = sum(
-        simulate(seed, job=indexed_job(Random(seed)), adjust=ticking()).coverage["tick.made"]
-        for seed in range(first, first + 50)
-    )
+    made = sum(run("new-index", seed).coverage["tick.made"] for seed in range(first, first + 50))
     assert made > 25
 
 
 @pytest.mark.parametrize("guarantee", ["exactly-once-2pc", "at-most-once", "strong-productions", "none"])
 def test_so_it_has_under_every_guarantee(guarantee: str) -> None:
-    jobs = ((seed, indexed_job(Random(seed))) for seed in range(20))
-    results = [simulate(seed, job=job, adjust=promising(guarantee, ticking())) for seed, job in jobs]
+    results = [run("new-index", seed, guarantee) for seed in range(20)]
     assert sum(result.coverage["tick.made"] for result in results) > 5
 
 

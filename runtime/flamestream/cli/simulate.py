@@ -1,7 +1,6 @@
 """`flamestream simulate`: the protocol in virtual time, with faults, from a seed."""
 
 import time
-from random import Random
 from typing import Annotated
 
 import typer
@@ -11,8 +10,6 @@ from flamestream.job.exit_codes import ExitCode
 from flamestream.model.errors import ManifestError
 
 MAX_SEEDS = 1_000_000
-ASKING = ("exactly-once", "exactly-once-2pc", "at-least-once")
-"""The guarantees under which calls may be of any kind."""
 
 
 def command(
@@ -27,41 +24,41 @@ def command(
             help="exactly-once, strong-productions, exactly-once-2pc, at-most-once, at-least-once or none."
         ),
     ] = "exactly-once",
-    calls: Annotated[
-        bool,
-        typer.Option("--calls", help="Jobs that ask a service, which answers late, twice, wrong and never."),
-    ] = False,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            help="What jobs do and what befalls them beside faults: calls, transactions, upgrades and others; "
+            "a wrong name lists them.",
+            show_default=False,
+        ),
+    ] = None,
+    calls: Annotated[bool, typer.Option("--calls", help="The same as --kind calls.")] = False,
     json: Json = False,
 ) -> None:
     """Run a whole job in simulation: workers, coordinators, consumers and store on one thread, with the
     faults that the seed draws.
 
     Example: [bold]flamestream simulate --seed 7 --trace[/bold], or [bold]--seeds 0:500[/bold]. The same seed
-    gives the same trace. Exit code 3 if an invariant does not hold; the message has the seed and how to see
-    it again.
+    gives the same trace. [bold]--kind upgrades[/bold] changes the code meanwhile. Exit code 3 if an invariant does not
+    hold; the message has the seed and how to see it again.
     """
-    from flamestream.simulation.jobs.calls import asking_job
-    from flamestream.simulation.jobs.productions import production_job
-    from flamestream.simulation.settings import GUARANTEES, STRONG, promising
-
     # the simulator is no part of a running job
-    from flamestream.simulation.simulator import SimulationFailure, simulate
+    from flamestream.simulation.kinds import run
+    from flamestream.simulation.settings import GUARANTEES
+    from flamestream.simulation.simulator import SimulationFailure
 
     if guarantee not in GUARANTEES:
         raise ManifestError(f"--guarantee {guarantee!r}: what is simulated is {', '.join(GUARANTEES)}")
-    if calls and guarantee not in ASKING:
-        raise ManifestError(f"--calls under {guarantee}: give one of {', '.join(ASKING)}")
+    chosen = _kind("calls" if calls and kind is None else kind, guarantee)
+    if calls and chosen != "calls":
+        raise ManifestError(f"--calls and --kind {kind}: give one of the two")
     if trace and json:
         raise ManifestError("--trace is for people, a line an event: leave --json out, or --trace")
     outcomes: dict[str, int] = {}
     events, started = 0, time.monotonic()
     for each in _chosen(seed, seeds):
         try:
-            # one with functions that no other guarantee forgives
-            drawn = production_job if guarantee == STRONG else asking_job if calls else None
-            job = None if drawn is None else drawn(Random(each))
-            shown = say if trace else None
-            result = simulate(each, trace=trace, show=shown, adjust=promising(guarantee), job=job)
+            result = run(chosen, each, guarantee, trace=trace, show=say if trace else None)
         except SimulationFailure as failure:
             _failed(each, failure, json)
         outcomes[result.outcome] = outcomes.get(result.outcome, 0) + 1
@@ -69,6 +66,20 @@ def command(
         if errors.is_terminal and not trace:
             errors.print(f"seed {each}: {result.outcome}, {result.delivered} delivered ", end="\r")
     _summed_up(outcomes, events, time.monotonic() - started, json)
+
+
+def _kind(named: str | None, guarantee: str) -> str:
+    from flamestream.simulation.kinds import KINDS, usual
+
+    kind = named or usual(guarantee)
+    if kind not in KINDS:
+        known = "; ".join(f"{name}: {each.about}" for name, each in KINDS.items())
+        raise ManifestError(f"--kind {kind!r}: give one of these. {known}")
+    if guarantee not in KINDS[kind].guarantees:
+        raise ManifestError(
+            f"--kind {kind} under {guarantee}: give one of {', '.join(KINDS[kind].guarantees)}"
+        )
+    return kind
 
 
 def _chosen(seed: int | None, seeds: str | None) -> range:

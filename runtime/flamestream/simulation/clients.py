@@ -10,7 +10,7 @@ what was shown (`none`, `at-most-once`).
 
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -22,6 +22,7 @@ from flamestream.core.protocol.queries import Lookup, Matching, Scan
 from flamestream.core.worker.queries.gateway import not_strict
 from flamestream.model import payload as codec
 from flamestream.model.time import START, Time
+from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.oracle import Follower, Oracle
 from flamestream.simulation.settings import Plan
 from flamestream.simulation.stored_state import buckets_of
@@ -41,6 +42,11 @@ class Told:
     shown: Time
     """All runs at or below it had results or answers that somebody had seen when it was asked for."""
     answer: Answered
+
+
+def asked(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
+    """Clients ask now and then, in a run as it is drawn."""
+    return replace(drawn, asks_every=3_000), chosen
 
 
 class Clients:

@@ -43,8 +43,8 @@ class SimJob:
     """No front of it is timed."""
     drift: Drift | None = None
     """The value outside that its last function depends on."""
-    asks: bool = False
-    """`flamestream simulate --calls` draws it."""
+    kind: str = ""
+    """`flamestream simulate --kind` draws it; "": without."""
     versions: Callable[[int], Graph] | None = None
     """The graph after so many edits, where the code is changed; 0 is `graph`."""
 

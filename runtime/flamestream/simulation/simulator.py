@@ -122,7 +122,7 @@ class _Run:
         if adjust is not None:
             plan, faults = adjust(rng, plan, faults)
         self.plan, self.enabled = plan, faults.enabled
-        self.world = World(seed, rng, trace, faults, plan.guarantee, plan.job.asks)
+        self.world = World(seed, rng, trace, faults, plan.guarantee, plan.job.kind)
         self.outside = _outside(self.world, plan)
         sources = {front.front: str(front.source) for front in plan.worker.fronts}
         oracle = Oracle(

@@ -40,7 +40,7 @@ class SimulationFailure(Exception):
         detail: str,
         guarantee: str = "exactly-once",
         difference: Difference | None = None,
-        calls: bool = False,
+        kind: str = "",
     ) -> None:
         self.seed, self.invariant, self.now, self.detail, self.guarantee = (
             seed,
@@ -49,9 +49,9 @@ class SimulationFailure(Exception):
             detail,
             guarantee,
         )
-        self.difference, self.calls = difference, calls
+        self.difference, self.kind = difference, kind
         under = "" if guarantee == "exactly-once" else f" --guarantee {guarantee}"
-        under += " --calls" if calls else ""
+        under += f" --kind {kind}" if kind else ""
         super().__init__(
             f"seed {seed}: {invariant} at {now / 1000:.3f} ms of virtual time: {detail}\n"
             f"replay it with: flamestream simulate --seed {seed}{under} --trace"
@@ -67,7 +67,7 @@ class SimulationFailure(Exception):
             self.detail,
             self.guarantee,
             self.difference,
-            self.calls,
+            self.kind,
         )
 
 
@@ -76,11 +76,11 @@ class World:
 
     def __init__(
         self, seed: int, rng: Random, trace: Trace, faults: FaultPlan, guarantee: str = "exactly-once",
-        calls: bool = False,
+        kind: str = "",
     ) -> None:  # fmt: skip
-        """`guarantee` and `calls`: what `flamestream simulate` has to be told to draw this job."""
+        """`guarantee` and `kind`: what `flamestream simulate` has to be told to draw this job."""
         self.seed = seed
-        self.guarantee, self.calls = guarantee, calls
+        self.guarantee, self.kind = guarantee, kind
         self.rng = rng
         self.trace = trace
         self.faults = faults
@@ -113,7 +113,7 @@ class World:
     def fail(self, invariant: str, detail: str, difference: Difference | None = None) -> SimulationFailure:
         """To be raised."""
         return SimulationFailure(
-            self.seed, invariant, self.now, detail, self.guarantee, difference, self.calls
+            self.seed, invariant, self.now, detail, self.guarantee, difference, self.kind
         )
 
     def require(self, holds: bool, invariant: str, detail: str) -> None:

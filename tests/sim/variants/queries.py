@@ -1,7 +1,5 @@
 """Broken variants of queries: what makes an answer whole, and what keeps it from lacking what somebody has seen."""
 
-from dataclasses import replace
-from random import Random
 from typing import Any
 
 from flamestream.core.dataflow.keyed_state import KeyedState
@@ -14,9 +12,10 @@ from flamestream.core.worker.queries.gateway import Queries
 from flamestream.core.worker.queries.looks import Looks
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.time import Time
-from flamestream.simulation.faults import Fault, FaultPlan
+from flamestream.simulation.clients import asked
+from flamestream.simulation.faults import Fault
 from flamestream.simulation.jobs.bank import bank_job
-from flamestream.simulation.settings import Adjust, Plan
+from flamestream.simulation.settings import Adjust
 from sim.variants.variant import BrokenVariant, directed, patch, together
 
 
@@ -83,11 +82,6 @@ _told, _send, _bucket = Acker.told, Queries._send, KeyedState.bucket
 def asking(*faults: Fault, spacing: int | None = None, **plan: Any) -> Adjust:
     """Clients ask all the time, in the midst of faults."""
     return directed(*faults, times=5, spacing=spacing, journalled=True, plan={"asks_every": 500, **plan})
-
-
-def asked(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, FaultPlan]:
-    """Clients ask now and then, in a run as it is drawn."""
-    return replace(drawn, asks_every=3_000), chosen
 
 
 ZOMBIES = asking(Fault.WORKER_PAUSE, spacing=2_000, workers=1, standbys=2)

@@ -202,12 +202,15 @@ LINES = [
     ),
     Line("simulate --trace", "simulate --seed 3", "simulate --seed 3 --trace"),
     Line("simulate --trace", "", "simulate --seed 3 --trace --json", refused="--trace is for people"),
+    Line("simulate --kind", "simulate --seed 3 --json", "simulate --seed 3 --json --kind transactions"),
+    Line("simulate --kind", "", "simulate --seed 3 --kind nothing", refused="upgrades: the code changes"),
     Line("simulate --calls", "simulate --seed 3 --json", "simulate --seed 3 --json --calls"),
+    Line("simulate --calls", "", "simulate --seed 3 --calls --kind any", refused="one of the two"),
     Line(
         "simulate --calls",
         "",
         "simulate --seed 3 --calls --guarantee at-most-once",
-        refused="--calls under at-most-once",
+        refused="--kind calls under at-most-once",
     ),
     Line(
         "simulate --guarantee",

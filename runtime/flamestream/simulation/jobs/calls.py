@@ -5,7 +5,6 @@ What follows a call depends on the order of its answers, so an answer that a rep
 doubled ends in other bytes.
 """
 
-from dataclasses import replace
 from itertools import takewhile
 from random import Random
 from typing import Any
@@ -31,8 +30,8 @@ from flamestream.simulation.graphs import (
 
 
 def asking_job(rng: Random) -> SimJob:
-    """Any of these: what `flamestream simulate --calls` draws."""
-    return replace(rng.choice([call_job, call_job, timed_call_job, loop_job])(rng), asks=True)
+    """Any of these."""
+    return rng.choice([call_job, call_job, timed_call_job, loop_job])(rng)
 
 
 def call_job(rng: Random) -> SimJob:

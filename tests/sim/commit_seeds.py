@@ -9,10 +9,16 @@ import subprocess
 from hashlib import sha256
 from pathlib import Path
 
+from flamestream.simulation.kinds import KINDS
+
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "runtime" / "flamestream" / "core"
-SHARES = {"exactly-once": 90, "exactly-once-2pc": 40, "at-most-once": 20, "at-least-once": 30, "none": 20}
-"""How many seeds of each guarantee."""
+ANY = {"exactly-once": 50, "exactly-once-2pc": 25, "at-most-once": 15, "at-least-once": 20, "none": 15}
+"""How many seeds of each guarantee draw all of their jobs."""
+OF_KIND = 5
+"""How many there are of each other kind."""
+Turn = tuple[str, str]
+"""A kind and a guarantee."""
 
 
 def first_seed() -> int:
@@ -22,19 +28,26 @@ def first_seed() -> int:
 
 def told() -> str:
     """For the head of a test run: how to run them again."""
-    first, count = first_seed(), sum(SHARES.values())
+    found = shares()
     commands = " and ".join(
-        f"--guarantee {guarantee} --seeds {seeds.start}:{seeds.stop}" for guarantee, seeds in shares().items()
+        f"--kind {kind} --guarantee {guarantee} --seeds {seeds.start}:{seeds.stop}"
+        for (kind, guarantee), seeds in found.items()
     )
-    return f"simulator: {count} seeds of this commit, from {first} on; again: flamestream simulate {commands}"
+    count = sum(map(len, found.values()))
+    return f"simulator: {count} seeds of this commit, from {first_seed()} on; again: flamestream simulate {commands}"
 
 
-def shares() -> dict[str, range]:
-    """The seeds of each guarantee."""
-    first, found = first_seed(), {}
-    for guarantee, count in SHARES.items():
-        found[guarantee] = range(first, first + count)
+def shares() -> dict[Turn, range]:
+    """The seeds of each kind: most of those that seeds draw whole, and some of each other under a guarantee that is
+    the commit's."""
+    first, found = first_seed(), dict[Turn, range]()
+    for guarantee, count in ANY.items():
+        found["any", guarantee] = range(first, first + count)
         first += count
+    for kind in [each for each in KINDS if each != "any"]:
+        guarantee = KINDS[kind].guarantees[first % len(KINDS[kind].guarantees)]
+        found[kind, guarantee] = range(first, first + OF_KIND)
+        first += OF_KIND
     return found
 
 

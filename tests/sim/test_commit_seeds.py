@@ -8,11 +8,12 @@ from flamestream.testing import swarm
 from sim import commit_seeds
 
 
-@pytest.mark.parametrize("guarantee", commit_seeds.SHARES)
-def test_every_invariant_holds_at_every_event(guarantee: str) -> None:
-    result = swarm(commit_seeds.shares()[guarantee], guarantee=guarantee)
+@pytest.mark.parametrize(("kind", "guarantee"), commit_seeds.shares())
+def test_every_invariant_holds_at_every_event(kind: str, guarantee: str) -> None:
+    seeds = commit_seeds.shares()[kind, guarantee]
+    result = swarm(seeds, guarantee=guarantee, kind=kind)
     assert not result.failures, "\n".join(str(failure) for failure in result.failures)
-    assert len(result.reports) == commit_seeds.SHARES[guarantee]
+    assert len(result.reports) == len(seeds)
 
 
 def test_they_are_200_and_the_head_of_the_run_says_how_to_repeat_them(request: pytest.FixtureRequest) -> None:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import get_context
 
-from flamestream.simulation.settings import promising
-from flamestream.simulation.simulator import Result, SimulationFailure, simulate
+from flamestream.simulation.kinds import run
+from flamestream.simulation.simulator import Result, SimulationFailure
 
 CHUNK = 10
 """Seeds that a process takes at once."""
@@ -33,9 +33,11 @@ class SwarmResult:
     """Counts of each fault and each branch of the protocol that happened, in all."""
 
 
-def swarm(seeds: Iterable[int], processes: int = 1, guarantee: str = "exactly-once") -> SwarmResult:
-    """Simulate each seed."""
-    began, every, some = time.monotonic(), list(seeds), partial(_some, guarantee)
+def swarm(
+    seeds: Iterable[int], processes: int = 1, guarantee: str = "exactly-once", kind: str = "any"
+) -> SwarmResult:
+    """Simulate each seed. `kind`: one of `kinds.KINDS`."""
+    began, every, some = time.monotonic(), list(seeds), partial(_some, kind, guarantee)
     chunks = [every[start : start + CHUNK] for start in range(0, len(every), CHUNK)]
     if processes == 1:
         outcomes = [outcome for chunk in chunks for outcome in some(chunk)]
@@ -51,11 +53,11 @@ def swarm(seeds: Iterable[int], processes: int = 1, guarantee: str = "exactly-on
     return SwarmResult(reports, failures, time.monotonic() - began, coverage)
 
 
-def _some(guarantee: str, seeds: Sequence[int]) -> list[Result | SimulationFailure]:
+def _some(kind: str, guarantee: str, seeds: Sequence[int]) -> list[Result | SimulationFailure]:
     outcomes: list[Result | SimulationFailure] = []
     for seed in seeds:
         try:
-            outcomes.append(simulate(seed, adjust=promising(guarantee)))
+            outcomes.append(run(kind, seed, guarantee))
         except SimulationFailure as failure:
             outcomes.append(failure)
     return outcomes

@@ -85,7 +85,7 @@ def usual(guarantee: str) -> str:
 
 
 def named(kind: str, guarantee: str) -> str:
-    """What `--kind` has to be told for it; "": nothing."""
+    """The name that `--kind` has to be given for it; "": none."""
     return "" if kind == usual(guarantee) else kind
 
 

@@ -2,7 +2,7 @@
 some have gone, and some are back.
 
 All versions do the same with what they read, so one graph with all sources says what must come out. A start that
-is refused, for of a source that goes something is left, is tried again as it was before.
+is refused is tried again as it was before.
 
 Does not: change code while a job runs (jobs/ticks.py), or know what must come out (oracle.py).
 """
@@ -32,7 +32,8 @@ FAULTS: Final = (
 """Those that leave nobody who acts for an older version: a launcher ends what it has started."""
 PATIENCE: Final = 600 * MS
 """Virtual time in which a stop becomes a start, if it does."""
-LEFT: Final = "the graph has no source"
+REFUSED: Final = ("the graph has no source", "all of its input has ended")
+"""What a start is told that may not be, for of a source that goes something is left, or one comes too late."""
 
 
 def changing_job(rng: Random) -> SimJob:
@@ -104,8 +105,8 @@ class RestartedCluster(Cluster):
             # A version that never came to an attempt has no numbers, and the next might be given them.
             self._tried += record is not None and record.code == self._settings.code
             self._go_on(self._tried)
-        elif finish.outcome == "failed" and LEFT in finish.message and record is not None:
-            self.world.trace.cover("sources.refused to go")
+        elif finish.outcome == "failed" and record is not None and _is_refused(finish.message):
+            self.world.trace.cover("sources.refused")
             ran = self._running()
             self._go_on(
                 next(number for number in range(self._tried, -1, -1) if self._sources_of(number) == ran)
@@ -129,6 +130,10 @@ class RestartedCluster(Cluster):
         for worker in self.workers.values():
             if worker.alive:
                 worker.crash()
+
+
+def _is_refused(message: str) -> bool:
+    return any(reason in message for reason in REFUSED)
 
 
 def _name(number: int) -> str:

@@ -16,6 +16,7 @@ Everything shares one machine, so the operator's own CPU time stands beside what
 | epochs | committed in all jobs while nothing else happens, counted by the workers, and cores of the operator beside |
 | requests | to the API server in that time, by its audit log: a job and an hour |
 | decision | ten workers die at once, one each of ten jobs, again and again: until the new attempts are in ZooKeeper |
+| hand-over | the leader of most jobs is killed, and then its successor asked to end: until each job is coordinated again |
 """
 
 import asyncio
@@ -42,13 +43,13 @@ from harness.tables.fleet import fleet_table
 from lightkube import AsyncClient, KubeConfig
 from lightkube.types import on_error_retry
 
-from flamestream.core.protocol.job_record import JobRecord
-from flamestream.model.decoding import from_json
-from flamestream.store.zookeeper import folder_of
 from flamestream_operator.kube.api import _kinds as kinds
 from flamestream_operator.shards import name_of, shard_of
+from fleet.cost import Cost
+from fleet.hand_over import HandOver
 from fleet.kubelets import Kubelets
-from fleet.places import SERVICE, Places
+from fleet.places import SERVICE, Leader, Places
+from fleet.records import Records, is_another_attempt
 
 OUT: Final = CACHE / "fleet.jsonl"
 DYING: Final = 10
@@ -59,31 +60,6 @@ AT_ONCE: Final = 8
 """Jobs that are created at the same time."""
 PAUSE: Final = 2.0
 """Seconds until the next ten."""
-
-
-class Cost:
-    """CPU time and memory of processes, by /proc."""
-
-    def __init__(self, pids: list[int]) -> None:
-        self._folders = {pid: Path(f"/proc/{pid}") for pid in pids}
-
-    def cpu(self) -> float:
-        """Seconds, of all their threads."""
-        return sum(map(_seconds, self._folders.values()))
-
-    def main(self) -> float:
-        """Seconds of their first threads alone: watches, reconcilers and requests to the API server are there."""
-        return sum(_seconds(folder / "task" / str(pid)) for pid, folder in self._folders.items())
-
-    def resident(self) -> float:
-        """Megabytes of the largest."""
-        pages = max(int((folder / "statm").read_text().split()[1]) for folder in self._folders.values())
-        return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-def _seconds(folder: Path) -> float:
-    fields = (folder / "stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class FalseWorkers:
@@ -109,8 +85,14 @@ class FalseWorkers:
     def begin(self, job: str, name: str, address: str, token: str) -> None:
         """A worker dials."""
         self.jobs[address] = job
-        leader = self.leaders[shard_of(job, len(self.leaders))]
-        self._say(do="begin", job=job, name=name, address=address, token=token, coordinator=leader)
+        shard = str(shard_of(job, len(self.leaders)))
+        self._say(do="begin", job=job, name=name, address=address, token=token, shard=shard)
+
+    def lead(self, leaders: list[str]) -> None:
+        """Leaders have these addresses."""
+        self.leaders = leaders
+        for shard, address in enumerate(leaders):
+            self._say(do="lead", shard=str(shard), address=address)
 
     def die(self, address: str) -> None:
         """A worker is gone."""
@@ -163,45 +145,6 @@ class Requests:
         )
 
 
-class Records:
-    """The attempts of jobs in ZooKeeper, and when each was first seen."""
-
-    def __init__(self, places: Places) -> None:
-        self._session = places.zookeeper.session(places.zookeeper.access().login)
-
-    def watch(self, job: str) -> "asyncio.Future[float]":
-        """The moment at which the record has another attempt than now, on the monotonic clock."""
-        loop = asyncio.get_running_loop()
-        found: asyncio.Future[float] = loop.create_future()
-        client, path = self._session.client, f"{folder_of(job)}/record"
-
-        def attempt(data: bytes) -> int:
-            return int(from_json(data, JobRecord).attempt)
-
-        before = attempt(client.get(path)[0])
-
-        def look(_: object) -> None:
-            seen = time.monotonic()
-            # in the thread of its answers: none of them may be waited for
-            client.get_async(path).rawlink(lambda answer: read(answer, seen))
-
-        def read(answer: Any, seen: float) -> None:
-            if attempt(answer.get()[0]) == before:
-                client.get_async(path, watch=look)
-            else:
-                loop.call_soon_threadsafe(settle, seen)
-
-        def settle(seen: float) -> None:
-            if not found.done():
-                found.set_result(seen)
-
-        client.get(path, watch=look)
-        return found
-
-    def close(self) -> None:
-        self._session.close()
-
-
 class Fleet:
     """One run: its figures, one after the other."""
 
@@ -222,19 +165,22 @@ class Fleet:
             await client.create(kinds()[thing["kind"]](thing))
         workers = FalseWorkers()
         await workers.start()
-        operators = places.operators(self._options.shards)
-        cost, requests = Cost([each.pid for each in operators]), Requests(places.api_server.audit_log)
+        operators = [places.operator() for _ in range(self._options.shards)]
+        cost = Cost([each.process.pid for each in operators])
+        requests = Requests(places.api_server.audit_log)
         kubelets = Kubelets(client, places.namespace, workers.begin)
         try:
             async with asyncio.TaskGroup() as tasks:
                 beside = [tasks.create_task(each) for each in (kubelets.run(), self._watch(client))]
-                workers.leaders = await self._led(client)
+                workers.lead(await self._led(client))
                 row = await self._accepted(client, cost, requests)
                 await _until(lambda: len(workers.ready) == 3 * jobs, "all workers take part", 120)
                 await asyncio.sleep(self._options.settle)
                 row |= await self._quiet(cost, requests, workers)
                 row |= await self._dying(workers)
                 row["resident_mb"].append(round(cost.resident(), 1))
+                if self._options.hand_overs:
+                    row["hand_overs"] = await self._handed_over(client, workers, operators)
                 for task in beside:
                     task.cancel()
             return row
@@ -318,7 +264,7 @@ class Fleet:
             victims = list(chosen.items())[: DYING * self._options.rounds]
             for first in range(0, len(victims), DYING):
                 dying = victims[first : first + DYING]
-                found = [records.watch(job) for job, _ in dying]
+                found = [records.watched(job).until(is_another_attempt) for job, _ in dying]
                 began = time.monotonic()
                 for _, address in dying:
                     workers.die(address)
@@ -328,6 +274,27 @@ class Fleet:
             await asyncio.to_thread(records.close)
         shown = {f"p{q}": round(percentile(took, q), 1) for q in (50, 90, 99)} if took else {}
         return {"decision_ms": shown, "decisions": len(took)}
+
+    async def _handed_over(
+        self, client: Any, workers: FalseWorkers, operators: list[Leader]
+    ) -> list[dict[str, Any]]:
+        """The leader of most jobs is killed, and its successor asked to end."""
+        rows, jobs = list[dict[str, Any]](), set(workers.jobs.values())
+        by_shard = Counter(shard_of(job, self._options.shards) for job in jobs)
+        shard = by_shard.most_common(1)[0][0]
+        its = [job for job in jobs if shard_of(job, self._options.shards) == shard]
+
+        def moved(address: str) -> None:
+            workers.lead([*workers.leaders[:shard], address, *workers.leaders[shard + 1 :]])
+
+        for number in (signal.SIGKILL, signal.SIGTERM):
+            leader = next(each for each in operators if workers.leaders[shard] == f"127.0.0.1:{each.port}")
+            change = HandOver(self._places, its, lambda: self._led(client), moved)
+            row, successor = await change.by(number, leader, saved=self._options.saved)
+            rows.append(row)
+            operators.append(successor)
+            await asyncio.sleep(PAUSE)
+        return rows
 
 
 def _shown(asked: Counter[str], by: float) -> dict[str, float]:
@@ -345,7 +312,7 @@ def measure(options: Any) -> dict[str, Any]:
     """The row of one run."""
     before = noise()
     with tempfile.TemporaryDirectory(prefix="flamestream-fleet-", ignore_cleanup_errors=True) as folder:
-        places = Places(Path(folder))
+        places = Places(Path(folder), options.shards, options.lease)
         try:
             places.start()
             row = asyncio.run(Fleet(places, options).measure())
@@ -362,6 +329,9 @@ def main() -> None:
     parser.add_argument("--settle", type=float, default=10.0, help="seconds before that")
     parser.add_argument("--interval", default="1s", help="between a job's epochs")
     parser.add_argument("--rounds", type=int, default=10, help="times ten workers die")
+    parser.add_argument("--hand-overs", action="store_true", help="kill a leader at the end, and ask one to end")
+    parser.add_argument("--saved", action="store_true", help="wait for an epoch of each job of theirs as well")
+    parser.add_argument("--lease", type=float, default=4.0, help="seconds that a leader's Lease lasts")
     parser.add_argument("--deadline", type=float, default=900.0, help="seconds until all jobs run")
     options = parser.parse_args()
     # whoever ends it early ends its servers with it

@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -34,15 +35,24 @@ graph.source("numbers").map(str).sink("texts")
 """
 SERVICE: Final = "coordinators"
 RBAC: Final = "rbac.authorization.k8s.io"
-LEASE: Final = 15
-"""Seconds; the chart says 4: on a machine that all the others share as well the operator would begin anew."""
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """A process of the operator's; whether it leads, and which shard, its EndpointSlice says."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    """Of its coordinators."""
+    probes: int
+    """The port that answers whether it is ready."""
 
 
 class Places:
     """Started one after the other; `close` ends all."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shards: int, lease: float) -> None:
+        """`lease`: seconds."""
         self._folder, self._stack = folder, ExitStack()
+        self._shards, self._lease, self._operators = shards, lease, 0
         self.api_server = ApiServer(folder / "api")
         (folder / "api").mkdir()
         self.s3 = S3Server(folder / "s3")
@@ -69,11 +79,10 @@ class Places:
             subjects=[Subject(kind="User", name=OPERATOR, apiGroup=RBAC)],
         ))  # fmt: skip
 
-    def operators(self, shards: int) -> list[subprocess.Popen[bytes]]:
-        """A process for each shard, started."""
-        return [self._operator(number, shards) for number in range(1, shards + 1)]
-
-    def _operator(self, number: int, shards: int) -> subprocess.Popen[bytes]:
+    def operator(self) -> Leader:
+        """One more process of the operator's, started. It waits for a Lease if each shard is led."""
+        self._operators += 1
+        number, port, probes = self._operators, free_port(), free_port()
         config = yaml.safe_load(self.api_server.kubeconfig.read_text())
         (self._folder / "kubeconfig").write_text(yaml.safe_dump(config | {"current-context": "operator"}))
         access = self.zookeeper.access()
@@ -82,13 +91,13 @@ class Places:
         told = {
             "KUBECONFIG": str(self._folder / "kubeconfig"), "PYTHONPATH": os.pathsep.join(sys.path),
             "POD_NAME": f"operator-{number}", "POD_NAMESPACE": "default", "POD_IP": f"10.9.9.{number}",
-            "FLAMESTREAM_SERVICE": SERVICE, "FLAMESTREAM_SHARDS": str(shards),
+            "FLAMESTREAM_SERVICE": SERVICE, "FLAMESTREAM_SHARDS": str(self._shards),
             "FLAMESTREAM_ZOOKEEPER": access.hosts, "FLAMESTREAM_IMAGE": "flamestream:1",
             "FLAMESTREAM_ZOOKEEPER_LOGIN": str(self._folder / "login"),
             "FLAMESTREAM_ZOOKEEPER_AUTHORITY": str(self._folder / "authority.pem"),
             "FLAMESTREAM_ZOOKEEPER_ALONE": "true", "FLAMESTREAM_IMAGE_PULL_POLICY": "Never",
-            "FLAMESTREAM_PORT": str(free_port()), "FLAMESTREAM_HTTP_PORT": str(free_port()),
-            "FLAMESTREAM_LEASE_SECONDS": str(LEASE), "FLAMESTREAM_DRILLS": "false",
+            "FLAMESTREAM_PORT": str(port), "FLAMESTREAM_HTTP_PORT": str(probes),
+            "FLAMESTREAM_LEASE_SECONDS": str(self._lease), "FLAMESTREAM_DRILLS": "false",
             "FLAMESTREAM_ALLOW": json.dumps({"storeEndpoints": [self.s3.endpoint]}),
         }  # fmt: skip
         with open(self._folder / "operator.log", "ab") as log:
@@ -96,7 +105,7 @@ class Places:
                 [sys.executable, "-m", "flamestream_operator"], env=os.environ | told, stdout=log, stderr=log
             )
         self._stack.callback(_end, process)
-        return process
+        return Leader(process, port, probes)
 
     def said(self) -> str:
         """The operators' last words."""

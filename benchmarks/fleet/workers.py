@@ -6,6 +6,7 @@
 |---|---|
 | begin | a worker dials, as the process in a pod of this address would |
 | die | all links of this address break at once |
+| lead | a shard's leader is at another address from now on, as its Service would say |
 
 It says on standard output, a line each as well: `{"committed": N}` twice a second, the epochs of all jobs that were
 committed so far.
@@ -35,6 +36,7 @@ from flamestream.model.ids import NO_FENCE, Epoch, WorkerId
 from flamestream.model.layout import Assignment
 from flamestream.model.time import END, Time
 from flamestream.net.control_link import ControlClient
+from flamestream.net.route import Route
 
 BEAT: Final = REPORT / 1e6
 SEGMENT: Final = 4096
@@ -42,11 +44,31 @@ SEGMENT: Final = 4096
 TOLD_EVERY: Final = 0.5
 
 
+class Services:
+    """Where each shard's leader is."""
+
+    def __init__(self) -> None:
+        self.addresses: dict[str, str] = {}
+
+
+class ThroughService(Route):
+    """To a Service, which leads to another pod whenever it is dialled behind a change."""
+
+    def __init__(self, services: Services, shard: str) -> None:
+        super().__init__(services.addresses[shard])
+        self._services, self._shard = services, shard
+
+    @property
+    def address(self) -> str:
+        """Of who leads now."""
+        return self._services.addresses[self._shard]
+
+
 class FalseWorker:
     """Agrees to everything, and has nothing to do."""
 
     def __init__(
-        self, reactor: EpollReactor, job: str, name: str, address: str, token: str, coordinator: str
+        self, reactor: EpollReactor, job: str, name: str, address: str, token: str, coordinator: Route
     ) -> None:
         self._fence, self._ready, self._epoch = NO_FENCE, False, Epoch(0)
         self._assignment: Assignment | None = None
@@ -135,6 +157,7 @@ class Workers:
     def __init__(self, reactor: EpollReactor, say: Callable[[dict[str, Any]], None]) -> None:
         self._reactor, self._say = reactor, say
         self._by_address: dict[str, FalseWorker] = {}
+        self._services = Services()
         self._gone = 0
         """Epochs that workers counted which are dead."""
         reactor.later(TOLD_EVERY, self._tell)
@@ -142,14 +165,17 @@ class Workers:
     def told(self, line: dict[str, Any]) -> None:
         """Do one line."""
         address = line["address"]
-        if line["do"] == "die":
+        if line["do"] == "lead":
+            self._services.addresses[line["shard"]] = address
+        elif line["do"] == "die":
             worker = self._by_address.pop(address)
             self._gone += worker.committed
             worker.die()
         else:
             self._by_address[address] = FalseWorker(
-                self._reactor, line["job"], line["name"], f"{address}:1", line["token"], line["coordinator"]
-            )
+                self._reactor, line["job"], line["name"], f"{address}:1", line["token"],
+                ThroughService(self._services, line["shard"]),
+            )  # fmt: skip
 
     def _tell(self) -> None:
         workers = list(self._by_address.values())

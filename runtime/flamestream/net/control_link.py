@@ -71,13 +71,14 @@ def _purpose(job: str) -> Purpose:
 
 
 class ControlClient:
-    """The worker's end. `hello` is asked at every connection, for what is true then. `address`: one or more, by
-    commas (route.py)."""
+    """The worker's end. `hello` is asked at every connection, for what is true then. `address`: a route, or one or
+    more addresses, by commas (route.py)."""
 
     def __init__(
-        self, reactor: Reactor, post: Post, job: str, address: str, token: str, hello: Callable[[], Hello]
+        self, reactor: Reactor, post: Post, job: str, address: str | Route, token: str, hello: Callable[[], Hello]
     ) -> None:
-        self._reactor, self._post, self._route, self._hello = reactor, post, Route(address), hello
+        self._route = address if isinstance(address, Route) else Route(address)
+        self._reactor, self._post, self._hello = reactor, post, hello
         self._credentials = (_purpose(job), LinkKey(token.encode()))
         self._connection: FrameConnection | None = None
         self._waiting: deque[ToCoordinator] = deque(maxlen=MAX_WAITING)

@@ -19,7 +19,7 @@ from fleet.cost import Cost
 from fleet.places import Leader, Places
 from fleet.records import Records, Watched, is_another_attempt
 
-WITHIN: Final = 120.0
+WITHIN: Final = 60.0
 WATCHING: Final = 3.0
 """Seconds for the one that waits to have seen what there is: on a cluster it has been there for days."""
 
@@ -60,14 +60,14 @@ class HandOver:
             began = time.monotonic()
             leader.process.send_signal(number)
             led = await self._until_led(spare)
-            again = [await asyncio.wait_for(each, WITHIN) - began for each in found]
+            again = await _all(found, watched, began)
             cpu = cost.cpu() - cpu
-            commits_s = [await asyncio.wait_for(each, WITHIN) - began for each in commits]
+            saved_s = await _all(commits, watched, began)
         finally:
             await asyncio.to_thread(records.close)
         seen = {
             "signal": number.name, "jobs": len(again), "led_s": round(led - began, 2), "again_s": _spread(again),
-            "saved_s": _spread(commits_s), "cpu_s": round(cpu, 2),
+            "saved_s": _spread(saved_s), "cpu_s": round(cpu, 2),
             "recovered": sum(map(_has_recovered, watched)),
         }  # fmt: skip
         return seen, spare
@@ -79,6 +79,15 @@ class HandOver:
             await asyncio.sleep(0.02)
         self._moved(address)
         return time.monotonic()
+
+
+async def _all(found: list[asyncio.Future[float]], watched: list[Watched], began: float) -> list[float]:
+    """Seconds since then."""
+    if found:
+        await asyncio.wait(found, timeout=WITHIN)
+    late = [str(record) for record, each in zip(watched, found, strict=False) if not each.done()]
+    assert not late, f"not within {WITHIN:g} s: {late}"
+    return [each.result() - began for each in found]
 
 
 def _has_recovered(record: Watched) -> bool:

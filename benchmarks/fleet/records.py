@@ -35,6 +35,9 @@ class Watched:
         self._waiting.append((seen, found))
         return found
 
+    def __str__(self) -> str:
+        return f"{self._path}: {self.before} -> {self.now}"
+
     def _look(self, _: object) -> None:
         if not self._waiting:
             return
@@ -45,7 +48,8 @@ class Watched:
         )
 
     def _read(self, answer: Any, moment: float) -> None:
-        if not answer.successful():  # its session ends
+        if not answer.successful():  # its connection is another now, or its session has ended
+            self._loop.call_later(0.1, self._look, None)
             return
         self.now = _record(answer.get()[0])
         for each in list(self._waiting):

@@ -16,7 +16,7 @@ Everything shares one machine, so the operator's own CPU time stands beside what
 | epochs | committed in all jobs while nothing else happens, counted by the workers, and cores of the operator beside |
 | requests | to the API server in that time, by its audit log: a job and an hour |
 | decision | ten workers die at once, one each of ten jobs, again and again: until the new attempts are in ZooKeeper |
-| hand-over | the leader of most jobs is killed, and then its successor asked to end: until each job is coordinated again |
+| hand-over | a leader is killed, then its successor asked to end: until each of its jobs is coordinated again |
 """
 
 import asyncio
@@ -329,8 +329,12 @@ def main() -> None:
     parser.add_argument("--settle", type=float, default=10.0, help="seconds before that")
     parser.add_argument("--interval", default="1s", help="between a job's epochs")
     parser.add_argument("--rounds", type=int, default=10, help="times ten workers die")
-    parser.add_argument("--hand-overs", action="store_true", help="kill a leader at the end, and ask one to end")
-    parser.add_argument("--saved", action="store_true", help="wait for an epoch of each job of theirs as well")
+    parser.add_argument(
+        "--hand-overs", action="store_true", help="kill a leader at the end, and ask one to end"
+    )
+    parser.add_argument(
+        "--saved", action="store_true", help="wait for an epoch of each job of theirs as well"
+    )
     parser.add_argument("--lease", type=float, default=4.0, help="seconds that a leader's Lease lasts")
     parser.add_argument("--deadline", type=float, default=900.0, help="seconds until all jobs run")
     options = parser.parse_args()

@@ -35,6 +35,8 @@ graph.source("numbers").map(str).sink("texts")
 """
 SERVICE: Final = "coordinators"
 RBAC: Final = "rbac.authorization.k8s.io"
+
+
 @dataclass(frozen=True, slots=True)
 class Leader:
     """A process of the operator's; whether it leads, and which shard, its EndpointSlice says."""

@@ -20,19 +20,20 @@ def is_another_attempt(before: JobRecord, now: JobRecord) -> bool:
 
 
 class Watched:
-    """One record, from `begin` on."""
+    """One record, as it is now, and as it changes while somebody waits for that."""
 
     def __init__(self, client: Any, job: str) -> None:
         self._client, self._path = client, f"{folder_of(job)}/record"
         self._loop = asyncio.get_running_loop()
         self._waiting: list[tuple[Seen, asyncio.Future[float]]] = []
         self.before = self.now = _record(client.get(self._path)[0])
-        client.get(self._path, watch=self._look)
 
     def until(self, seen: Seen) -> "asyncio.Future[float]":
         """The moment, on the monotonic clock, at which `seen` was first true."""
         found: asyncio.Future[float] = self._loop.create_future()
         self._waiting.append((seen, found))
+        if len(self._waiting) == 1:
+            self._look(None)
         return found
 
     def __str__(self) -> str:
@@ -40,7 +41,7 @@ class Watched:
 
     def _look(self, _: object) -> None:
         if not self._waiting:
-            return
+            return  # who waits next looks
         # in the thread of its answers: none of them may be waited for
         moment = time.monotonic()
         self._client.get_async(self._path, watch=self._look).rawlink(

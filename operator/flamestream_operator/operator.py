@@ -9,6 +9,7 @@ objects themselves is known. Does not: decide anything.
 """
 
 import asyncio
+import contextlib
 import gc
 import importlib
 import logging
@@ -48,6 +49,9 @@ from flamestream_operator.shards import name_of, shard_of
 BEAT: Final = 2.0
 CANARY: Final = ("", "")
 """No job has this name."""
+OPENS_WITHIN: Final = 2.0
+"""Seconds in which a new leader looks at each job before workers are let in: those of one that it does not know yet
+would be sent away, dial again three times a second each, and be all that it is busy with."""
 AGAIN: Final = 30.0
 """Seconds until a snapshot or a drill of another shard's job is looked at again."""
 Reconcile = Callable[[Key], Awaitable[float | None]]
@@ -160,8 +164,17 @@ class Operator:
             # behind the Lease (!): watches may be late
             await self._insist("what there is can not be listed yet", self._relist)
             self._begin()
+            tasks.create_task(self._open())
             for queue in self._queues.values():
                 tasks.create_task(queue.run())
+
+    async def _open(self) -> None:
+        """Let workers in, once each job was looked at for the first time."""
+        assert self._hosting is not None, "begun before"
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(OPENS_WITHIN):
+                await self._queues["jobs"].served()
+        self._hosting.open()
 
     async def _point_service(self) -> None:
         """Workers find the leader by this; nobody else's address is in it."""
@@ -365,7 +378,7 @@ def main() -> int:
     def make_hosting(changed: Callable[[str], None], elsewhere: Callable[[str], str]) -> Hosting:
         return Coordinators(
             zookeeper=env.zookeeper, host="0.0.0.0", port=env.port, changed=changed,  # the pod's
-            store_of=partial(job_store, allowed=env.allowed), elsewhere=elsewhere,
+            store_of=partial(job_store, allowed=env.allowed), elsewhere=elsewhere, opens=False,
         )  # fmt: skip
 
     history = History()

@@ -86,7 +86,9 @@ class LazyRecords:
 
     def __init__(self, shared: SharedClusterState, job: str) -> None:
         self._shared, self._job = shared, job
-        self._prepared = False
+        self._prepared: tuple[ClusterState, ZooKeeperJobRecords] | None = None
+        """The session, and the record by it, once it is there: a proof of the job's login each time would be most of
+        what a write costs here."""
 
     def read(self) -> tuple[JobRecord, int] | None:
         return self._records().read()
@@ -96,7 +98,9 @@ class LazyRecords:
 
     def _records(self) -> ZooKeeperJobRecords:
         state, rights = self._shared.connected()
-        if not self._prepared:
+        known = self._prepared
+        if known is None or known[0] is not state:
             rights.prepare(self._job)
-            self._prepared = True
-        return ZooKeeperJobRecords(state, self._job, rights.of_record(self._job))
+            known = state, ZooKeeperJobRecords(state, self._job, rights.of_record(self._job))
+            self._prepared = known
+        return known[1]

@@ -59,13 +59,14 @@ class Coordinators:
 
     def __init__(
         self, *, zookeeper: ZooKeeper, host: str, port: int, changed: Callable[[str], None], store_of: StoreOf,
-        elsewhere: Callable[[str], str] = lambda _: "",
+        elsewhere: Callable[[str], str] = lambda _: "", opens: bool = True,
     ) -> None:  # fmt: skip
         """Listen. `changed(job)` is called in the reactor's thread at every transition. `elsewhere`: the address of
-        the leader that coordinates the job of an identity; "": none but this. Raises OSError if the port is taken."""
+        the leader that coordinates the job of an identity; "": none but this. `opens`: at once; else workers that dial
+        wait until `open`. Raises OSError if the port is taken."""
         self._changed, self._store_of = changed, store_of
         self._reactor = EpollReactor()
-        self._listener = ControlListener(self._reactor, listen(host, port), elsewhere)
+        self._listener = ControlListener(self._reactor, listen(host, port), elsewhere, opens=opens)
         self._state = SharedClusterState(zookeeper)
         self._for_records, self._for_stores = (
             Threads(RECORD_THREADS, self._reactor.soon),
@@ -82,6 +83,10 @@ class Coordinators:
         self._thread.start()
 
     # --- jobs -----------------------------------------------------------------------------------------------
+
+    def open(self) -> None:
+        """Let workers in: those of jobs that are not started by now are sent away, and dial again and again."""
+        self._reactor.soon(self._listener.acceptor.open)
 
     def start(self, job: JobToCoordinate) -> None:
         """Coordinate it. The same value again while it runs: nothing."""
@@ -232,6 +237,10 @@ class Coordinators:
             if self._hosted.get(hosted.job.job) is hosted:
                 hosted.turn()
 
+    def _still_gather(self) -> int:
+        """Jobs none of whose workers has come."""
+        return sum(not hosted.has_begun for hosted in self._hosted.values())
+
     def _beat(self) -> None:
         self._turned = time.monotonic()
         self._reactor.later(BEAT, self._beat)
@@ -246,10 +255,11 @@ class Coordinators:
         records, store = self._state.records(job.identity), self._store(job.store, job.keys)
         # before a recovery needs it
         self._for_stores.background(store.warm, _warning("store cannot be opened yet", job=job.job))
-        self._hosted[job.job] = Hosted(
+        hosted = self._hosted[job.job] = Hosted(
             job, self._reactor, self._listener, records, store, threads, self._changed,
             lambda hosted: self._due.update({hosted: None}),
         )  # fmt: skip
+        hosted.others = self._still_gather
         self._changed(job.job)
 
     def _stop(self, job: str) -> None:

@@ -8,6 +8,7 @@ bug of its own (the job shows as failed, the others run on).
 import logging
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 from msgspec.structs import replace as replaced
@@ -34,6 +35,9 @@ AGAIN: Final = 0.5
 """Seconds before a coordinator that was fenced has a successor."""
 TOLD_WITHIN: Final = 3.0
 """Seconds after the job's end in which workers hear of it and go."""
+AMONG_OTHERS_US: Final = 10_000
+"""Microseconds that a job's workers take to be let in while others wait: a coordinator that has just begun waits for
+its own as long as for all of them."""
 EPOCHS_TOLD: Final = Backoff(1_000_000, 30_000_000)
 """Microseconds between two words of commits alone, since something else was told: the first commits make a job
 Ready and stable, later ones change nothing but figures. A look at the job costs more than its commit."""
@@ -53,6 +57,8 @@ class Hosted:
     ) -> None:  # fmt: skip
         """`changed(job)`: there is something to see. `due`: the next `turn` will do something."""
         self.job, self._due = job, due
+        self.others: Callable[[], int] = lambda: 0
+        """How many jobs wait for their first worker here."""
         self._reactor = Contained(reactor, self.broken)
         self._threads = (self._reactor.through(threads[0]), self._reactor.through(threads[1]))
         self._records, self._store, self._tell = records, store, changed
@@ -81,6 +87,11 @@ class Hosted:
     def ended(self) -> bool:
         """Whether there is nothing more to coordinate."""
         return bool(self._early_end) or (self._host is not None and self._host.finish is not None)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether a worker has come, or none is awaited."""
+        return self._host is not None or bool(self._early_end)
 
     def status(self) -> JobStatus:
         """Before the first worker: starting."""
@@ -292,8 +303,14 @@ class Hosted:
             self._tell(self.job.job)
 
     def _made(self, job: JobToCoordinate, hello: Hello) -> CoordinatorHost:
+        settings = job.settings_with(hello)
+        # A new leader's workers all dial at once: who is late is behind those of others, and not lost (!).
+        crowd = AMONG_OTHERS_US * self.others()
+        settings = replace(
+            settings, settle_us=settings.settle_us + crowd, discovery_us=settings.discovery_us + crowd
+        )
         host = CoordinatorHost(
-            job.settings_with(hello), self.job.token, self._reactor, self._records, self._store,
+            settings, self.job.token, self._reactor, self._records, self._store,
             self._server, changed=self._look, threads=self._threads,
         )  # fmt: skip
         host.due = lambda: self._due(self)

@@ -33,6 +33,9 @@ class WorkQueue(Generic[K]):
         self._again: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
+        self._looks = 0
+        """How many have ended."""
+        self._looked = asyncio.Event()
 
     def add(self, key: K) -> None:
         """Reconcile an object soon. Only in the loop's thread."""
@@ -55,6 +58,13 @@ class WorkQueue(Generic[K]):
             known.cancel()
         self._timers[key] = asyncio.get_running_loop().call_later(seconds, self.add, key)
 
+    async def served(self) -> None:
+        """Until as many looks have ended as there are objects now that wait or are in work."""
+        until = self._looks + len(self._busy) + len(self._waiting)
+        while self._looks < until:
+            self._looked.clear()
+            await self._looked.wait()
+
     async def run(self) -> None:
         """Serve the queue for ever, several objects at once."""
         async with asyncio.TaskGroup() as tasks:
@@ -76,6 +86,8 @@ class WorkQueue(Generic[K]):
             except Exception:  # noqa: BLE001  # one object's trouble is not the operator's, whatever it is
                 pause = self._failed(key)
             self._busy.discard(key)
+            self._looks += 1
+            self._looked.set()
             if key in self._again:  # it changed while it was in work
                 self._again.discard(key)
                 self.add(key)

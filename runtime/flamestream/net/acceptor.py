@@ -70,21 +70,26 @@ class Door:
         listener: socket.socket,
         came: Callable[[socket.socket, str], None],
         drops: Drops,
+        *,
+        opens: bool = True,
     ) -> None:
-        """`came` gets each connection, and what admission.py calls its peer."""
+        """`came` gets each connection, and what admission.py calls its peer. `opens`: at once; else whoever comes
+        waits in the kernel until `open`."""
         self._reactor, self._listener, self._came, self._drops = reactor, listener, came, drops
         listener.setblocking(False)
-        self._watch()
+        if opens:
+            self.open()
+
+    def open(self) -> None:
+        """Take connections from now on. Once it is open: nothing."""
+        # `close` may have come during a pause, whose timer nobody cancels.
+        if self._listener.fileno() >= 0:
+            self._reactor.watch(self._listener.fileno(), readable=self._accept)
 
     def close(self) -> None:
         """Listen no more."""
         self._reactor.unwatch(self._listener.fileno())
         self._listener.close()
-
-    def _watch(self) -> None:
-        # `close` may have come during the pause, whose timer nobody cancels.
-        if self._listener.fileno() >= 0:
-            self._reactor.watch(self._listener.fileno(), readable=self._accept)
 
     def _accept(self) -> None:
         for _ in range(_ACCEPTS_A_TURN):
@@ -100,7 +105,7 @@ class Door:
                 # The listener stays ready: without a pause the loop would be told so at every turn, and fail
                 # again.
                 self._reactor.unwatch(self._listener.fileno())
-                self._reactor.later(_PAUSE_SECONDS, self._watch)
+                self._reactor.later(_PAUSE_SECONDS, self.open)
                 return
             self._came(sock, peer_of(address))
 
@@ -109,12 +114,15 @@ class Acceptor:
     """A listening socket, which it owns from now on, and the handshakes of those who come."""
 
     def __init__(
-        self, reactor: Reactor, listener: socket.socket, greeted: Callable[[Accepted], None], limits: Limits
-    ) -> None:
+        self, reactor: Reactor, listener: socket.socket, greeted: Callable[[Accepted], None], limits: Limits,
+        *, opens: bool = True,
+    ) -> None:  # fmt: skip
+        """`opens`: at once; else whoever comes waits until `open`."""
         self._reactor, self._greeted, self._limits = reactor, greeted, limits
         self._unproved = Admission[Accepted](MAX_UNPROVED)
         self.drops = Drops(reactor)
-        self._door = Door(reactor, listener, self._begin, self.drops)
+        self._door = Door(reactor, listener, self._begin, self.drops, opens=opens)
+        self.open = self._door.open
 
     @property
     def unproved(self) -> list[Accepted]:

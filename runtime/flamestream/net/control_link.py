@@ -75,7 +75,13 @@ class ControlClient:
     more addresses, by commas (route.py)."""
 
     def __init__(
-        self, reactor: Reactor, post: Post, job: str, address: str | Route, token: str, hello: Callable[[], Hello]
+        self,
+        reactor: Reactor,
+        post: Post,
+        job: str,
+        address: str | Route,
+        token: str,
+        hello: Callable[[], Hello],
     ) -> None:
         self._route = address if isinstance(address, Route) else Route(address)
         self._reactor, self._post, self._hello = reactor, post, hello
@@ -150,13 +156,15 @@ class Handlers(Protocol):
 
 class ControlListener:
     """A port for the coordinators of several jobs: a greeting names its job. `elsewhere` has the address of who
-    coordinates one that is unknown here; "": nobody does."""
+    coordinates one that is unknown here; "": nobody does. `opens`: at once; else whoever dials waits until
+    `acceptor.open`."""
 
     def __init__(
-        self, reactor: Reactor, listener: socket.socket, elsewhere: Callable[[str], str] = lambda _: ""
-    ) -> None:
+        self, reactor: Reactor, listener: socket.socket, elsewhere: Callable[[str], str] = lambda _: "",
+        *, opens: bool = True,
+    ) -> None:  # fmt: skip
         self._elsewhere = elsewhere
-        self.acceptor = Acceptor(reactor, listener, self._greeted, LIMITS)
+        self.acceptor = Acceptor(reactor, listener, self._greeted, LIMITS, opens=opens)
         self.servers: dict[str, ControlServer] = {}
         self.links, self.held = Budget(16 * MOST_LINKS), Budget(2 * MOST_BYTES)
 

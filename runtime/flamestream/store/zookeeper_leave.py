@@ -56,7 +56,9 @@ class ZooKeeperLeave:
     def give(self, leave: Leave | None) -> str:
         """Give it; None: take it away. Gives the name of the job that asks; "": none does."""
         if leave is None:
-            self._delete(self._leave)
+            # A look costs ZooKeeper no write, and a new leader asks this of all its jobs at once.
+            if self.read() is not None:
+                self._delete(self._leave)
             return ""
         if self.read() != leave:
             self._write(self._leave, leave)

@@ -245,6 +245,9 @@ class FakeHosting:
     def close(self) -> None:
         """It has no threads."""
 
+    def open(self) -> None:
+        """Nobody waits outside."""
+
     def start(self, job: JobToCoordinate) -> None:
         known = self.jobs.get(job.job)
         if known is None or known.settings != job:

@@ -33,8 +33,8 @@ class WorkQueue(Generic[K]):
         self._again: set[K] = set()
         self._timers: dict[K, asyncio.TimerHandle] = {}
         self._failures: dict[K, int] = {}
-        self._looks = 0
-        """How many have ended."""
+        self._left: list[set[K]] = []
+        """Objects that somebody waits for."""
         self._looked = asyncio.Event()
 
     def add(self, key: K) -> None:
@@ -59,11 +59,13 @@ class WorkQueue(Generic[K]):
         self._timers[key] = asyncio.get_running_loop().call_later(seconds, self.add, key)
 
     async def served(self) -> None:
-        """Until as many looks have ended as there are objects now that wait or are in work."""
-        until = self._looks + len(self._busy) + len(self._waiting)
-        while self._looks < until:
+        """Until each object that waits now, or is in work, has been looked at to the end."""
+        left = {*self._waiting, *self._busy}
+        self._left.append(left)
+        while left:
             self._looked.clear()
             await self._looked.wait()
+        self._left.remove(left)
 
     async def run(self) -> None:
         """Serve the queue for ever, several objects at once."""
@@ -86,7 +88,8 @@ class WorkQueue(Generic[K]):
             except Exception:  # noqa: BLE001  # one object's trouble is not the operator's, whatever it is
                 pause = self._failed(key)
             self._busy.discard(key)
-            self._looks += 1
+            for left in self._left:
+                left.discard(key)
             self._looked.set()
             if key in self._again:  # it changed while it was in work
                 self._again.discard(key)

@@ -256,9 +256,13 @@ def test_a_machine_that_receives_nothing_for_two_seconds_is_given_up(
 class Shard:
     """A leader's port, at an address of its own, and the job that it may coordinate."""
 
-    def __init__(self, loop: EpollReactor, host: str, port: int, elsewhere: str) -> None:
+    def __init__(
+        self, loop: EpollReactor, host: str, port: int, elsewhere: str, *, opens: bool = True
+    ) -> None:
         self.heard: list[str] = []
-        self.listener = ControlListener(loop, listen(host, port), lambda _: elsewhere)
+        listener = listen(host, port)
+        self.address = address_of(listener)
+        self.listener = ControlListener(loop, listener, lambda _: elsewhere, opens=opens)
         self._loop = loop
         self.server: ControlServer | None = None
 
@@ -304,3 +308,18 @@ def test_a_leader_of_another_shard_leads_a_worker_to_its_own(
         client.close(0)
         first.close()
         own.close()
+
+
+def test_who_dials_a_leader_that_knows_no_job_yet_waits_and_is_not_sent_away(loop: EpollReactor) -> None:
+    """A thousand that dial again and again would be all that it is busy with."""
+    leader = Shard(loop, "127.0.0.1", 0, "", opens=False)
+    client = ControlClient(loop, lambda _: None, "job", leader.address, "token", lambda: HELLO)
+    try:
+        loops.turn_until(loop, lambda: client._dial._handshake, "its connection")
+        leader.coordinate()
+        leader.listener.acceptor.open()
+        loops.turn_until(loop, lambda: leader.heard, "Hello")
+        assert leader.listener.acceptor.drops.count == 0
+    finally:
+        client.close(0)
+        leader.close()

@@ -14,7 +14,7 @@ from flamestream.job.status import JobStatus
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.net.acceptor import listen
 from flamestream.net.control_link import ControlListener
-from flamestream_operator.coordination.hosted import Hosted
+from flamestream_operator.coordination.hosted import AMONG_OTHERS_US, Hosted
 from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate
 from support.loops import reactor
 
@@ -259,4 +259,22 @@ def test_commits_alone_are_told_ever_more_rarely_until_something_else_happens() 
         commit(100, attempt=2)
         commit(101)
         assert told[-2:] == [100, 101], "the first commit behind a recovery is told at once"
+        listener.acceptor.close()
+
+
+def test_who_comes_late_among_the_workers_of_many_jobs_is_not_taken_for_lost() -> None:
+    """A new leader's workers all dial at once, and are let in one after the other."""
+    with reactor() as loop:
+        listener = ControlListener(loop, listen("127.0.0.1"))
+        about: Any = (None, None, (loop, loop), lambda job: None, lambda hosted: None)
+        waits = list[int]()
+        for others in (0, 300):
+            hosted = Hosted(JOB, loop, listener, *about)
+            hosted.others = lambda others=others: others  # type: ignore[misc]
+            made = hosted._made(JOB, Hello(WorkerId("w"), "10.0.0.1:1", NO_FENCE, False, "p", "g"))
+            waits.append(made._settings.settle_us)
+            assert made._settings.discovery_us > made._settings.settle_us, (
+                "or nobody would be waited for so long"
+            )
+        assert waits == [JOB.settings.settle_us, JOB.settings.settle_us + 300 * AMONG_OTHERS_US]
         listener.acceptor.close()

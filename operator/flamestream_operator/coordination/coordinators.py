@@ -238,8 +238,8 @@ class Coordinators:
                 hosted.turn()
 
     def _still_gather(self) -> int:
-        """Jobs none of whose workers has come."""
-        return sum(not hosted.has_begun for hosted in self._hosted.values())
+        """How many jobs wait for their workers."""
+        return sum(hosted.gathers for hosted in self._hosted.values())
 
     def _beat(self) -> None:
         self._turned = time.monotonic()

@@ -58,7 +58,7 @@ class Hosted:
         """`changed(job)`: there is something to see. `due`: the next `turn` will do something."""
         self.job, self._due = job, due
         self.others: Callable[[], int] = lambda: 0
-        """How many jobs wait for their first worker here."""
+        """How many jobs wait for their workers here, this one among them."""
         self._reactor = Contained(reactor, self.broken)
         self._threads = (self._reactor.through(threads[0]), self._reactor.through(threads[1]))
         self._records, self._store, self._tell = records, store, changed
@@ -89,9 +89,10 @@ class Hosted:
         return bool(self._early_end) or (self._host is not None and self._host.finish is not None)
 
     @property
-    def has_begun(self) -> bool:
-        """Whether a worker has come, or none is awaited."""
-        return self._host is not None or bool(self._early_end)
+    def gathers(self) -> bool:
+        """Whether its workers are awaited, all or some."""
+        gathering = self._host is None or self._host.status.phase in ("starting", "gathering")
+        return gathering and not self.ended
 
     def status(self) -> JobStatus:
         """Before the first worker: starting."""
@@ -305,7 +306,7 @@ class Hosted:
     def _made(self, job: JobToCoordinate, hello: Hello) -> CoordinatorHost:
         settings = job.settings_with(hello)
         # A new leader's workers all dial at once: who is late is behind those of others, and not lost (!).
-        crowd = AMONG_OTHERS_US * self.others()
+        crowd = AMONG_OTHERS_US * max(0, self.others() - 1)
         settings = replace(
             settings, settle_us=settings.settle_us + crowd, discovery_us=settings.discovery_us + crowd
         )

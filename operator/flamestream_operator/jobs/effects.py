@@ -87,7 +87,9 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
     running = running_of(observed, status, desired).plan
     # before a driver is there nobody can be reached, and its launch makes the same
     seen = any(driver.uid for driver in status.drivers)
-    if running is not None and seen and status.run.stage in ("Starting", "Running"):
+    # behind the workers of a stream that runs: clients reach it as ever, and a new leader has many to find
+    late = is_taking_over(observed, status)
+    if running is not None and seen and not late and status.run.stage in ("Starting", "Running"):
         yield _reached(observed, status, running.spec)
 
 

@@ -97,8 +97,8 @@ class JobReconciler:
             try:
                 status = (self._cluster.jobs.get(key) or {}).get("status") or {}
                 metrics.stated(".".join(key), status.get("conditions") or ())
-                if memory.hosted_run >= 0:
-                    self._coordinated(key, memory)
+                if memory.hosted_run >= 0 and (said := self._coordinated(key, memory)) is not None:
+                    metrics.observe(".".join(key), said.status, self._instant() - memory.epoch_instant)
             except Exception:  # one job's figures must not hide those of all others (!)
                 metrics.reconcile_errors.labels("figures").inc()
                 log.exception("figures cannot be read", extra={"job": ".".join(key)})
@@ -168,7 +168,9 @@ class JobReconciler:
                 self._clock(),
                 self._instant(),
             )
-        metrics.observe(identity, status, self._instant() - memory.epoch_instant)
+        if status.outcome:
+            # Its last word: whoever reads the figures next (`observe`) finds it let go. Other looks need none of them.
+            metrics.observe(identity, status, self._instant() - memory.epoch_instant)
         began, counted = memory.recoveries
         counted = counted if began == status.began else 0  # another coordinator counts from its own beginning
         if (

@@ -268,7 +268,7 @@ def test_who_comes_late_among_the_workers_of_many_jobs_is_not_taken_for_lost() -
         listener = ControlListener(loop, listen("127.0.0.1"))
         about: Any = (None, None, (loop, loop), lambda job: None, lambda hosted: None)
         waits = list[int]()
-        for others in (0, 300):
+        for others in (1, 301):
             hosted = Hosted(JOB, loop, listener, *about)
             hosted.others = lambda others=others: others  # type: ignore[misc]
             made = hosted._made(JOB, Hello(WorkerId("w"), "10.0.0.1:1", NO_FENCE, False, "p", "g"))

@@ -38,6 +38,9 @@ TOLD_WITHIN: Final = 3.0
 AMONG_OTHERS_US: Final = 10_000
 """Microseconds that a job's workers take to be let in while others wait: a coordinator that has just begun waits for
 its own as long as for all of them."""
+TOGETHER: Final = 0.2
+"""Seconds between two words of a job that waits for its workers."""
+_GATHERING: Final = ("starting", "gathering")
 EPOCHS_TOLD: Final = Backoff(1_000_000, 30_000_000)
 """Microseconds between two words of commits alone, since something else was told: the first commits make a job
 Ready and stable, later ones change nothing but figures. A look at the job costs more than its commit."""
@@ -72,6 +75,8 @@ class Hosted:
         self._retired: dict[str, float] = {}
         self._held = 0
         self._shown: object = None
+        self._phase, self._is_due = "", False
+        """The phase that was told last, and whether more is told of it soon."""
         self._epoch = -1
         self._told = self._commits = 0
         """Which epoch was told last, when, and how many commits were told since anything else."""
@@ -91,7 +96,7 @@ class Hosted:
     @property
     def gathers(self) -> bool:
         """Whether its workers are awaited, all or some."""
-        gathering = self._host is None or self._host.status.phase in ("starting", "gathering")
+        gathering = self._host is None or self._host.status.phase in _GATHERING
         return gathering and not self.ended
 
     def status(self) -> JobStatus:
@@ -336,10 +341,18 @@ class Hosted:
         )  # fmt: skip
         now = self._reactor.instant()
         if shown != self._shown:
+            # Workers that come one after the other are told of together: a look costs more than letting one in.
+            gathers = status.phase in _GATHERING and status.phase == self._phase
+            if gathers and now < self._told + TOGETHER * 1e6:
+                if not self._is_due:
+                    self._is_due = True
+                    self._reactor.later(TOGETHER, self._look)
+                return
             self._commits = 0
         elif status.epoch == self._epoch or now < self._told + EPOCHS_TOLD.after(self._commits):
             return
         self._shown, self._epoch, self._told, self._commits = shown, status.epoch, now, self._commits + 1
+        self._phase, self._is_due = status.phase, False
         self._tell(self.job.job)
 
     def _finished(self, finish: co.Finish) -> None:

@@ -278,3 +278,32 @@ def test_who_comes_late_among_the_workers_of_many_jobs_is_not_taken_for_lost() -
             )
         assert waits == [JOB.settings.settle_us, JOB.settings.settle_us + 300 * AMONG_OTHERS_US]
         listener.acceptor.close()
+
+
+def test_workers_that_come_one_after_the_other_are_told_of_together_and_all_of_them() -> None:
+    told, now, timers = list[tuple[int, int]](), [0], list[tuple[float, Callable[[], None]]]()
+    status = Status(phase="gathering")
+    with reactor() as loop:
+        listener = ControlListener(loop, listen("127.0.0.1"))
+        about: Any = (None, None, (loop, loop), lambda job: told.append((now[0], len(status.standbys))), None)
+        hosted = Hosted(JOB, loop, listener, *about)
+        hosted._reactor = SimpleNamespace(  # type: ignore[assignment]
+            instant=lambda: now[0] * 1000,
+            later=lambda seconds, call: timers.append((now[0] + seconds * 1e3, call)),
+        )
+
+        def comes(at: int, **other: object) -> None:
+            nonlocal status
+            while timers and timers[0][0] <= at:
+                now[0] = int(timers[0][0])
+                timers.pop(0)[1]()
+            now[0] = at
+            status = replace(status, standbys=(*status.standbys, WorkerId(f"w{at}")), **other)  # type: ignore[arg-type]
+            hosted._host = SimpleNamespace(status=status, finish=None, is_warm=lambda _: True)  # type: ignore[assignment]
+            hosted._look()
+
+        for milliseconds in (1000, 1010, 1020, 1150, 1500, 1510):
+            comes(milliseconds)
+        comes(1520, phase="recovering")
+        assert told == [(1000, 1), (1210, 4), (1500, 5), (1520, 7)]
+        listener.acceptor.close()

@@ -2,12 +2,18 @@
 
 import gzip
 import os
+from collections.abc import Container
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from flamestream.connectors import sources
+from flamestream.connectors.files import followed
+from flamestream.connectors.files.documents import Documents
+from flamestream.connectors.files.followed import FollowedReader
 from flamestream.connectors.files.listing import LocalFiles, Place
+from flamestream.connectors.files.places import Found
 from flamestream.core.protocol.actions import Follow, Pull, ReadRun
 from flamestream.core.protocol.events import Entry, RecordsArrived, RunRead, SourceEnded, SourceFailed
 from flamestream.model.errors import Corrupt
@@ -178,6 +184,50 @@ def test_following_continues_what_is_named_and_begins_the_rest(tmp_path: Path) -
         assert reading.next()[0] == "b"
         driver.settle()
         assert driver.events == []
+
+
+def test_a_look_at_a_folder_asks_nothing_about_documents_that_were_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b/c"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(name)
+    asked: list[str] = []
+    stat = os.stat
+
+    def noted(path: str, **more: bool) -> os.stat_result:
+        asked.append(str(path))
+        return stat(path, **more)
+
+    monkeypatch.setattr(os, "stat", noted)
+    files = LocalFiles([Place(str(tmp_path), "docs")], "**/*")
+    reader = FollowedReader(files, Documents("docs", "utf-8"))
+    reader.seek({Partition("docs/a"): Offset(1)})
+    assert [chunk.partition for chunk in reader.next(9, 999)] == ["docs/b/c"]
+    asked.clear()
+    assert not reader.next(9, 999)
+    assert not {str(tmp_path / "a"), str(tmp_path / "b" / "c")} & set(asked)
+
+
+@pytest.mark.parametrize(
+    ("took", "worked", "idle"), [(0.001, 0.001, 0.05), (0.1, 0.1, 2.0), (0.1, 0.001, 0.1), (0.3, 0.02, 0.4)]
+)
+def test_the_wait_until_the_next_look_grows_with_the_work_of_one_and_not_with_its_waits(
+    monkeypatch: pytest.MonkeyPatch, took: float, worked: float, idle: float
+) -> None:
+    clock = [0.0, 0.0]
+
+    class Slow(LocalFiles):
+        def listing(self, settled_only: bool, known: Container[str] = ()) -> list[Found]:
+            clock[:] = [took, worked]
+            return []
+
+    now = SimpleNamespace(monotonic=lambda: clock[0], thread_time=lambda: clock[1])
+    monkeypatch.setattr(followed, "time", now)
+    reader = FollowedReader(Slow([], "**/*"), Documents("docs", "utf-8"))
+    reader.seek({})
+    assert not reader.next(9, 999)
+    assert reader.idle_seconds == pytest.approx(idle)
 
 
 def test_following_gives_lines_once_they_are_complete(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ fails the source. Does not: notice a file that is replaced after it was read thr
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -151,10 +151,10 @@ class ArrivingReader(WatchedFiles):
         began = time.monotonic()
         self._waiting = [file for file in self._list() if file.name not in self._done][::-1]
         self._place.expect(self._waiting[::-1])
-        self._looked(began)
+        self._looked(time.monotonic() - began)
 
-    def _list(self) -> list[Found]:
-        found = super()._list()
+    def _list(self, known: Container[str] = ()) -> list[Found]:
+        found = super()._list(known)
         for file in found:
             if self._versions.get(file.name, file.version) != file.version:
                 raise Corrupt(f"{file.path}: it was replaced after it was read; {RESTORE}")

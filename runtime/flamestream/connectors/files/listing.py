@@ -14,7 +14,7 @@ import io
 import logging
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -53,20 +53,20 @@ class LocalFiles:
         self._follow_links = follow_links
         self._told = False
 
-    def listing(self, settled_only: bool) -> list[Found]:
-        """A file that is named itself need not match the pattern."""
+    def listing(self, settled_only: bool, known: Container[str] = ()) -> list[Found]:
+        """A file that is named itself need not match the pattern. One that is known costs no call of the system."""
         found: dict[str, Found] = {}
         for place in self._places:
             root = os.path.realpath(place.path)
-            for one in _paths(place):
+            for one in _paths(place, known):
                 if one.path == place.path:  # a file that the manifest names
-                    _add(found, place.prefix or one.relative, root)
+                    _add(found, one.name, root)
                     continue
                 wanted = self._pattern.matches(one.relative) and not (
                     settled_only and unsettled(one.relative)
                 )
                 if wanted and (path := self._resolved(one, root)) is not None:
-                    _add(found, f"{place.prefix}/{one.relative}" if place.prefix else one.relative, path)
+                    _add(found, one.name, path)
         return [found[name] for name in sorted(found, key=lambda name: name.encode())]
 
     def _resolved(self, one: "_Entry", root: str) -> str | None:
@@ -105,13 +105,14 @@ def unsettled(relative: str) -> bool:
 class _Entry:
     """Anything that is found and is no folder."""
 
+    name: str
     relative: str
     path: str
     link: bool
 
 
-def _paths(place: Place) -> Iterator[_Entry]:
-    """The files and links that are there. A folder that vanishes meanwhile is left out; one that can't be
+def _paths(place: Place, known: Container[str]) -> Iterator[_Entry]:
+    """The files and links that are there and not known. A folder that vanishes meanwhile is left out; one that can't be
     read is an error."""
     try:
         mode = os.stat(place.path).st_mode
@@ -120,13 +121,16 @@ def _paths(place: Place) -> Iterator[_Entry]:
             f"{place.path}: there is no such file or folder on this machine; create it, or correct `path`"
         ) from None
     if not stat.S_ISDIR(mode):
-        yield _Entry(os.path.basename(place.path), place.path, link=False)
+        base = os.path.basename(place.path)
+        if (name := place.prefix or base) not in known:
+            yield _Entry(name, base, place.path, link=False)
         return
-    yield from _below(place.path, "")
+    yield from _below(place, known)
 
 
-def _below(folder: str, prefix: str) -> Iterator[_Entry]:
-    todo = [(folder, prefix)]
+def _below(place: Place, known: Container[str]) -> Iterator[_Entry]:
+    front = f"{place.prefix}/" if place.prefix else ""
+    todo = [(place.path, "")]
     while todo:
         folder, prefix = todo.pop()
         try:
@@ -134,8 +138,8 @@ def _below(folder: str, prefix: str) -> Iterator[_Entry]:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         todo.append((entry.path, f"{prefix}{entry.name}/"))
-                    else:
-                        yield _Entry(prefix + entry.name, entry.path, entry.is_symlink())
+                    elif (name := f"{front}{prefix}{entry.name}") not in known:
+                        yield _Entry(name, prefix + entry.name, entry.path, entry.is_symlink())
         except FileNotFoundError:
             if not prefix:
                 raise

@@ -7,7 +7,7 @@ put).
 Keeps: the order is the list's. Does not: read names that the place does not have (an error that says which).
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import IO, Final
 
 from flamestream.connectors.files.places import Files, Found
@@ -25,7 +25,7 @@ class NamedFiles:
         self.where = f"{files.where}, as listed in {manifest}"
         self.whole = files.whole
 
-    def listing(self, settled_only: bool) -> list[Found]:
+    def listing(self, settled_only: bool, known: Container[str] = ()) -> list[Found]:
         there = {file.name: file for file in self._files.listing(settled_only=False)}
         if self._manifest not in there:
             raise UserError(
@@ -39,7 +39,7 @@ class NamedFiles:
                 f"{self._manifest} of {self._files.where} lists {missing[0]!r}, which is not there (missing: "
                 f"{len(missing)})"
             )
-        return [there[name] for name in names]
+        return [there[name] for name in names if name not in known]
 
     def expect(self, files: Sequence[Found]) -> None:
         self._files.expect(files)

@@ -11,7 +11,7 @@ import errno
 import gzip
 import io
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Final, Protocol
@@ -46,9 +46,9 @@ class Files(Protocol):
     whole: bool
     """A file appears whole and never grows."""
 
-    def listing(self, settled_only: bool) -> list[Found]:
-        """All files in their order. `settled_only` leaves out names that begin with '.' or end with
-        '.tmp'."""
+    def listing(self, settled_only: bool, known: Container[str] = ()) -> list[Found]:
+        """The files in their order, without those of `known` names. `settled_only` leaves out names that begin
+        with '.' or end with '.tmp'."""
 
     def expect(self, files: Sequence[Found]) -> None:
         """Announce files that will be opened in this order, so that what is far away may be fetched ahead."""

@@ -9,7 +9,7 @@ write.
 """
 
 import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from functools import partial
 from typing import IO, Any, Final, TypeVar
 
@@ -104,7 +104,7 @@ class S3Files:
     def _whole(self, file: Found) -> bytes:
         return S3Ranges(self._place_of(file), file).whole()
 
-    def listing(self, settled_only: bool) -> list[Found]:
+    def listing(self, settled_only: bool, known: Container[str] = ()) -> list[Found]:
         found: dict[str, Found] = {}
         for place in self._places:
             for name, entry in place.objects():
@@ -127,7 +127,7 @@ class S3Files:
                         raise UserError(
                             f"two objects have the name {full!r}: {one.path} and {found[full].path}"
                         )
-        return [found[name] for name in sorted(found, key=lambda name: name.encode())]
+        return [found[name] for name in sorted(found, key=lambda name: name.encode()) if name not in known]
 
     def open(self, file: Found, position: int = 0, *, growing: bool = False) -> IO[bytes]:
         # S3 answers a range behind the end, and any range of an empty object, with an error (416).

@@ -51,7 +51,7 @@ def run_job(
 
     run_workers(spark.context, config.tasks, main, ended)
     if config.beside:
-        grow_beside(spark.context, config.tasks)
+        grow_beside(spark.context, config.tasks, max(1, config.tasks - job.spec.workers.standby))
     over.wait()
     if problems:
         raise problems[0]

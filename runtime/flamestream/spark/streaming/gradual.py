@@ -2,7 +2,8 @@
 
 An executor that starts takes all of a processor for some seconds: its JVM, its Python, the application. Where those
 of all workers start at once on the node of a stream, its workers have a small share of the processors for as long,
-and its results wait (seconds, on a node of two processors). Nobody waits for the ones that start.
+and its results wait (seconds, on a node of two processors). Nobody waits for the ones that start. The coordinator makes
+the cut when those that the job needs are there, standbys or not: these come behind it, and not in its way.
 
 Keeps: in the end there are all, whatever becomes of one. Does not: replace an executor that is lost (Spark does, at
 once).
@@ -25,6 +26,8 @@ WITHIN: Final = 15.0
 """Seconds for which those of a round are waited for: one may find no node."""
 REST: Final = 2.0
 """Seconds behind the start of an executor's JVM, for its Python."""
+SETTLED: Final = 8.0
+"""The same behind the last that the job needs: the cut is made then, within two seconds where the node is free."""
 LOOK: Final = 0.2
 
 
@@ -46,16 +49,17 @@ def at_once(tasks: int) -> int:
 
 
 def grow(
-    executors: Executors, tasks: int, *, look: float = LOOK, rest: float = REST, within: float = WITHIN
-) -> None:
-    """Returns when all were asked for; the first ones were already."""
+    executors: Executors, tasks: int, needed: int, *, look: float = LOOK, rest: float = REST,
+    settled: float = SETTLED, within: float = WITHIN,
+) -> None:  # fmt: skip
+    """Returns when all were asked for; the first ones were already. `needed`: those that are no standbys."""
     wanted = at_once(tasks)
     while wanted < tasks:
         until = time.monotonic() + within
         while executors.there() < wanted and time.monotonic() < until:
             time.sleep(look)
-        time.sleep(rest)
-        wanted = min(tasks, wanted + at_once(tasks))
+        time.sleep(settled if wanted == needed else rest)
+        wanted = min(needed if wanted < needed else tasks, wanted + at_once(tasks))
         executors.want(wanted)
 
 
@@ -73,12 +77,12 @@ class SparkExecutors:
         self._spark.requestTotalExecutors(count, 0, self._jvm.PythonUtils.toScalaMap({}))
 
 
-def grow_beside(context: "SparkContext", tasks: int) -> None:
+def grow_beside(context: "SparkContext", tasks: int, needed: int) -> None:
     """Ask for the rest of the executors, in a thread of its own."""
 
     def work() -> None:
         try:
-            grow(SparkExecutors(context), tasks)
+            grow(SparkExecutors(context), tasks, needed)
         except (Py4JError, OSError) as error:  # Spark ends, or has: whoever runs its tasks says why
             log.warning("executors are not asked for any more", extra={"reason": str(error)[:300]})
 

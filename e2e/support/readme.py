@@ -2,7 +2,8 @@
 has seen how many results of which code.
 
 Results of the changed function are told by their count, which is below 0. Each look that has found something is a
-line in the pod's log.
+line in the pod's log. It says when the oldest record that these results descend from entered the job, by the results'
+times, and when a log of the sink was written last: where a pause was, before the entry, in the job or behind it.
 
 Does not: judge a result (the audit does).
 """
@@ -17,7 +18,7 @@ import yaml
 
 from e2e.support.folders import SHARED, FolderJob
 from e2e.support.job import ROOT, restricted_pod
-from e2e.support.kube import Object, kubectl
+from e2e.support.kube import Object, condition_of, kubectl, until
 
 MANIFEST = (ROOT / "examples" / "cluster" / "inverted_index.yaml").read_text()
 
@@ -30,7 +31,9 @@ sys.path.insert(0, "/opt/flamestream/app")
 import inverted_index
 from flamestream.fenced.tail import Cursor, Tail
 from flamestream.model.meta import time_of_meta
-tail = Tail(Path(sys.argv[1]), Cursor())
+from flamestream.model.time import Time, timestamp_of
+folder = Path(sys.argv[1])
+tail = Tail(folder, Cursor())
 tail.to_the_end()
 while True:
     seen = {False: [], True: []}
@@ -38,6 +41,9 @@ while True:
         seen[given.payload.documents < 0].append(time_of_meta(given.meta))
     if any(seen.values()):
         told = {"at": time.time(), "before": len(seen[False]), "since": len(seen[True])}
+        entered = timestamp_of(Time(min(map(min, filter(None, seen.values()))))) / 1e6
+        written = max(log.stat().st_mtime for log in folder.glob("*.log"))
+        told |= {"entered": entered, "written": written}
         print(json.dumps(told | {"last": max(seen[False], default=0), "first": min(seen[True], default=0)}), flush=True)
     else:
         time.sleep(0.002)
@@ -59,6 +65,33 @@ class ReadmeJob(FolderJob):
         file.write_text(json.dumps(self.application(code)))
         where = ("--namespace", self.kube.namespace, "-f", str(file))
         kubectl("apply", "--server-side", "--force-conflicts", *where)
+
+    def wait_whole(self, launch: int) -> None:
+        """Until all workers of this launch are connected, standbys too."""
+        workers, selector = (
+            self.spec()["workers"],
+            f"{self.selector('worker')},flamestream.dev/launch={launch}",
+        )
+
+        def whole() -> bool:
+            pods = self.kube.list("Pod", selector)
+            ready = [pod for pod in pods if condition_of(pod, "Ready").get("status") == "True"]
+            return len(ready) == workers["replicas"] + workers["standby"]
+
+        until(f"launch {launch} is whole", whole, 120)
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A time without a result. Moments are milliseconds behind its beginning, which is 0 where they were before."""
+
+    at_s: float
+    """When it began, in seconds behind the time that was asked for."""
+    ms: float
+    entered_ms: float
+    """When the oldest record of the first results behind it entered the job."""
+    written_ms: float
+    """When the sink's files were written last before these were seen; what is left is the client's."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +115,24 @@ class Seen:
         """When it has seen the first result of the changed code, in seconds since 1970."""
         return float(next(look["at"] for look in self.looks if look["since"]))
 
-    def pauses(self, since: float, until: float, longest: int = 3) -> list[tuple[float, float]]:
-        """The longest times without a result in between: when each began, in seconds behind `since`, and how long it
-        was, in milliseconds."""
-        times = [since, *(look["at"] for look in self.looks if since <= look["at"] <= until), until]
-        found = sorted(((b - a, a) for a, b in pairwise(times)), reverse=True)[:longest]
-        return [(round(began - since, 2), round(length * 1e3, 1)) for length, began in found]
+    def pauses(self, since: float, until: float, longest: int = 3) -> list[Pause]:
+        """The longest times without a result in between, the longest first."""
+        looks = [look for look in self.looks if since <= look["at"] <= until]
+        ends = {"at": until, "entered": until, "written": until}
+        found = pairwise([{"at": since}, *looks, ends])
+        behind = sorted(found, key=lambda pair: pair[0]["at"] - pair[1]["at"])
+        return [_pause(before["at"], look, since) for before, look in behind[:longest]]
 
     def pause(self, since: float, until: float) -> float:
         """The longest time without a result in between, in milliseconds."""
-        return self.pauses(since, until)[0][1]
+        return self.pauses(since, until)[0].ms
+
+
+def _pause(began: float, look: Any, since: float) -> Pause:
+    def behind(moment: float) -> float:
+        return round(max(0.0, moment - began) * 1e3, 1)
+
+    return Pause(round(began - since, 2), *(behind(look[name]) for name in ("at", "entered", "written")))
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ class ReadmeJob(FolderJob):
         def whole() -> bool:
             pods = self.kube.list("Pod", selector)
             ready = [pod for pod in pods if condition_of(pod, "Ready").get("status") == "True"]
-            return len(ready) == workers["replicas"] + workers["standby"]
+            return len(ready) == int(workers["replicas"] + workers["standby"])
 
         until(f"launch {launch} is whole", whole, 120)
 

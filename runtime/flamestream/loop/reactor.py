@@ -11,8 +11,6 @@ been queued early enough to be seen.
 
 Keeps: an exception of a callback ends the loop and is raised by `run` (a bug is never swallowed); timers that
 are due run in the order of their deadlines. Does not: know what the callbacks are about. Source: ours.
-`select.epoll` itself: `selectors` on top of it doubles the cost of a poll (1.2 against 0.65 us), and we are
-Linux only.
 """
 
 import heapq
@@ -24,15 +22,12 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 from flamestream.loop.background import Threads
+from flamestream.loop.files import Call, Files
 from flamestream.model.time import Instant, Timestamp
 
 T = TypeVar("T")
-Call = Callable[[], None]
 
 MAX_HELPERS: Final = 4
-# Errors and hang-ups come unasked, to both kinds of callback: whoever reads or writes then finds out.
-_READABLE: Final = select.EPOLLIN | select.EPOLLRDHUP | select.EPOLLHUP | select.EPOLLERR
-_WRITABLE: Final = select.EPOLLOUT | select.EPOLLHUP | select.EPOLLERR
 
 
 class LoopTimer:
@@ -55,8 +50,7 @@ class EpollReactor:
     """`ports.Reactor`, and `run` around it."""
 
     def __init__(self, helpers: int = MAX_HELPERS) -> None:
-        self._epoll = select.epoll()
-        self._callbacks: dict[int, tuple[Call | None, Call | None]] = {}
+        self._files = Files(select.epoll())
         self._timers: list[tuple[float, int, LoopTimer]] = []
         self._timers_made = 0
         self._timers_cancelled = 0
@@ -86,20 +80,11 @@ class EpollReactor:
     def watch(self, fd: int, *, readable: Call | None = None, writable: Call | None = None) -> None:
         """Call back whenever `fd` is ready. Replaces an earlier watch of the same fd; with neither it is
         unwatched."""
-        if readable is None and writable is None:
-            self.unwatch(fd)
-            return
-        mask = (select.EPOLLIN | select.EPOLLRDHUP if readable else 0) | (select.EPOLLOUT if writable else 0)
-        if fd in self._callbacks:
-            self._epoll.modify(fd, mask)
-        else:
-            self._epoll.register(fd, mask)
-        self._callbacks[fd] = (readable, writable)
+        self._files.watch(fd, readable, writable)
 
     def unwatch(self, fd: int) -> None:
         """Forget `fd`; call it before closing. Unknown ones are ignored."""
-        if self._callbacks.pop(fd, None) is not None:
-            self._epoll.unregister(fd)
+        self._files.unwatch(fd)
 
     def later(self, seconds: float, call: Call) -> LoopTimer:
         """Call once, `seconds` from now."""
@@ -135,7 +120,7 @@ class EpollReactor:
         self._awake = False
         timeout = self._timeout()
         began = time.monotonic_ns()
-        ready = self._epoll.poll(timeout)
+        ready = self._files.poll(timeout)
         self._waited_ns += time.monotonic_ns() - began
         self._awake = True
         # those that are there now: calls that make calls must not starve sockets
@@ -144,7 +129,7 @@ class EpollReactor:
         if self._timers:
             self._run_due_timers()
         for fd, events in ready:
-            self._call_back(fd, events)
+            self._files.call_back(fd, events)
 
     def stop(self) -> None:
         """End `run` behind the pass of this turn. Safe from any thread and from signal handlers."""
@@ -156,7 +141,7 @@ class EpollReactor:
         one holds up nobody."""
         self._helpers.close()
         self._awake = True
-        self._epoll.close()
+        self._files.close()
 
     def __del__(self) -> None:
         """Closes the wake-up; `close` does not, for a helper that is late may write to it, and its number
@@ -188,15 +173,6 @@ class EpollReactor:
                 self._timers_cancelled = max(0, self._timers_cancelled - 1)
             else:
                 call()
-
-    def _call_back(self, fd: int, events: int) -> None:
-        """Look the callback up at the last moment: an earlier one of this turn may have unwatched the fd."""
-        readable, _ = self._callbacks.get(fd, (None, None))
-        if readable is not None and events & _READABLE:
-            readable()
-        _, writable = self._callbacks.get(fd, (None, None))
-        if writable is not None and events & _WRITABLE:
-            writable()
 
     def _woken(self) -> None:
         os.eventfd_read(self._wakeup)

@@ -39,6 +39,7 @@ from flamestream.job.py_files import PyFile
 from flamestream.journal import places as journals
 from flamestream.journal.none import NoJournal
 from flamestream.loop import watchdog
+from flamestream.loop.gathering import Gathering
 from flamestream.loop.reactor import EpollReactor
 from flamestream.machine import process_shell
 from flamestream.machine.processors import keep_to
@@ -271,8 +272,9 @@ class _WorkerProcess:
         settings = self._config.settings
         file = queries.token_file
         token = None if file is None else secret_of(file, "spec.queries.tokenFile")
+        gathering = Gathering(self._reactor, lambda: self._worker.stream_passes)
         return QueryDoor(
-            graph, settings.job, settings.slots, queries, token, self._reactor, self._inbox.append,
+            graph, settings.job, settings.slots, queries, token, gathering, self._inbox.append,
             lambda: self._reactor.waited_us,
         )  # fmt: skip
 

@@ -91,6 +91,8 @@ class Worker:
         """Told by the acker on this worker to all others, and not yet applied here."""
         self.entered: list[tuple[SourceName, ev.Entry]] | None = None
         """Runs that have entered at fronts of this worker since somebody took them out; None: nobody will."""
+        self.stream_passes = 0
+        """Passes in which there was something to process."""
         self._halted = True
         self._failure: msg.Failed | None = None
         self._fenced: tuple[Instant, str] | None = None
@@ -172,6 +174,7 @@ class Worker:
                 return
             runs = []
         if runs or self.flow.has_work:
+            self.stream_passes += 1
             self.flow.run(runs)
 
     def _go_on_pausing(self) -> None:

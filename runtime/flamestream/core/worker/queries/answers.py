@@ -5,7 +5,8 @@ that has heard of the time before.
 """
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from flamestream.core.dataflow.live_cuts import LiveCuts
@@ -92,13 +93,18 @@ class Answers:
 
     def look(self, message: Look) -> None:
         """Answer these, all at minimal time."""
-        for gateway, ask in message.asks:
-            if not ask.lookups:
+        mine = [
+            (gateway, ask, [lookup for lookup in ask.lookups if self._has(lookup.slot)])
+            for gateway, ask in message.asks
+        ]
+        states = self._read([lookup for _, _, lookups in mine for lookup in lookups])
+        for gateway, ask, lookups in mine:
+            if lookups:
+                self._answer(gateway, ask.number, list(islice(states, len(lookups))))
+            elif not ask.lookups:
                 seen = self._scans.answer((gateway, ask.number), self.certain, self._cuts.minimal)
                 if seen is not None:
                     self._tell(gateway, seen)
-            elif any(self._has(lookup.slot) for lookup in ask.lookups):
-                self._answer(gateway, ask.number, ask.lookups)
 
     def _peek(self, gateway: WorkerId, message: Peek) -> None:
         if message.at_least > self.certain:  # the gateway has heard of it before
@@ -106,31 +112,30 @@ class Answers:
         elif message.unlike is not None and self._is_known(message.lookups[0], message.unlike):
             self._waiting.append((gateway, message))
         else:
-            self._answer(gateway, message.number, message.lookups)
+            self._answer(gateway, message.number, list(self._read(message.lookups)))
 
-    def _answer(self, gateway: WorkerId, number: int, lookups: Sequence[Lookup]) -> None:
-        states: list[bytes | None] = []
-        size = 0
-        for lookup in lookups:
-            if self._has(lookup.slot):
-                state = self._state(lookup)
-                states.append(state)
-                size += 0 if state is None else len(state)
-                if size > MOST_BYTES:
-                    much = f"the states are more than {MOST_BYTES >> 20} MiB: ask for fewer keys at once"
-                    self._tell(gateway, Seen(number, self.certain, [], much))
-                    return
-        self._tell(gateway, Seen(number, self.certain, states))
+    def _answer(self, gateway: WorkerId, number: int, states: list[bytes | None]) -> None:
+        if sum(map(len, filter(None, states))) > MOST_BYTES:
+            much = f"the states are more than {MOST_BYTES >> 20} MiB: ask for fewer keys at once"
+            self._tell(gateway, Seen(number, self.certain, [], much))
+        else:
+            self._tell(gateway, Seen(number, self.certain, states))
 
     def _is_known(self, lookup: Lookup, known: bytes) -> bool:
         """Whether the state is just that. One that is too long to be compared again and again never is."""
         if len(known) > MOST_KNOWN:
             return False
-        return (self._state(lookup) or b"") == known
+        return (next(self._read([lookup])) or b"") == known
 
-    def _state(self, lookup: Lookup) -> bytes | None:
-        (state,) = self._states[lookup.vertex].states_at([lookup.key], self._cuts.minimal)
-        return state
+    def _read(self, lookups: Sequence[Lookup]) -> Iterator[bytes | None]:
+        """The states of keys that are here, in their order; those of a vertex are read at once."""
+        keys = dict[int, list[bytes]]()
+        for lookup in lookups:
+            keys.setdefault(lookup.vertex, []).append(lookup.key)
+        found = {
+            vertex: iter(self._states[vertex].states_at(its, self._cuts.minimal)) for vertex, its in keys.items()
+        }
+        return (next(found[lookup.vertex]) for lookup in lookups)
 
     def _has(self, slot: Slot) -> bool:
         return self._owners[slot] == self._me

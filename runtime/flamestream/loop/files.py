@@ -24,11 +24,6 @@ class Files:
         self.poll = epoll.poll
         self.fileno = epoll.fileno
 
-    @property
-    def closed(self) -> bool:
-        """Whether the epoll is gone."""
-        return self._epoll.closed
-
     def watch(self, fd: int, readable: Call | None, writable: Call | None) -> None:
         """Call back whenever `fd` is ready. Replaces an earlier watch of the same fd; with neither it is unwatched."""
         if readable is None and writable is None:

@@ -45,24 +45,22 @@ class Gathering:
             self._outer.later(rest / 1e6, self._late)
 
     def _late(self) -> None:
-        if not self._files.closed:
-            self._outer.watch(self._files.fileno(), readable=self._ready)
-            self._look()
+        self._outer.watch(self._files.fileno(), readable=self._ready)
+        self._look()
 
     def _look(self) -> None:
         self._looked, self._before = self._outer.instant(), self._passes()
         for fd, events in self._files.poll(0, MOST):
             self._files.call_back(fd, events)
 
-    def close(self) -> None:
-        """Look at nothing any more."""
-        self._outer.unwatch(self._files.fileno())
-        self._files.close()
-
     # --- ports.Reactor --------------------------------------------------------------------------------------
 
     def watch(
-        self, fd: int, *, readable: Callable[[], None] | None = None, writable: Callable[[], None] | None = None
+        self,
+        fd: int,
+        *,
+        readable: Callable[[], None] | None = None,
+        writable: Callable[[], None] | None = None,
     ) -> None:
         """Call back when `fd` is ready, and looked at. Replaces an earlier watch of the same fd."""
         self._files.watch(fd, readable, writable)

@@ -246,8 +246,8 @@ class Connection:
     def _answer(self, status: int, body: object, headers: Headers, *, last: bool = False) -> None:
         data = body if isinstance(body, bytes) else msgspec.json.encode(body) + b"\n"
         head, self._exchange, self._head = self._head, None, None
-        lines = _LINES[status] + _written(headers)
-        if not any(name == "content-type" for name, _ in headers):
+        lines = _LINES[status] + _written(headers) if headers else _LINES[status]
+        if not headers or all(name != "content-type" for name, _ in headers):
             lines += "content-type: application/json\r\n"
         asked_for_body = head is None or head.method != "HEAD"
         if data or asked_for_body:

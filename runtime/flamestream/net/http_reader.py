@@ -20,6 +20,7 @@ or judge what is asked for (http_connection.py). Source: RFC 9112.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -42,14 +43,14 @@ class Malformed(Exception):
         self.status, self.reason = status, reason
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Head:
     """All that stands before the body of a request. Names of headers are in lower case."""
 
     method: str
     path: str
     query: str
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     length: int | None
     """The bytes of its body; None: it comes in chunks."""
     lasts: bool
@@ -67,6 +68,8 @@ class RequestReader:
         """So far there is no end of a head."""
         self._left = 0
         self._chunks: _Chunks | None = None
+        self._known: tuple[bytes, Head] | None = None
+        """The head before, and its bytes: a client that asks again mostly sends the same, and need not be parsed."""
 
     @property
     def begun(self) -> bool:
@@ -95,7 +98,9 @@ class RequestReader:
             return None
         data, self._looked = bytes(buffer[: end + len(_END)]), 0
         del buffer[: end + len(_END)]
-        head = _parsed(data)
+        if self._known is None or self._known[0] != data:
+            self._known = data, _parsed(data)
+        head = self._known[1]
         self._left, self._chunks = head.length or 0, _Chunks() if head.length is None else None
         return head
 

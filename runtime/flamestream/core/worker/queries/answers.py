@@ -133,7 +133,8 @@ class Answers:
         for lookup in lookups:
             keys.setdefault(lookup.vertex, []).append(lookup.key)
         found = {
-            vertex: iter(self._states[vertex].states_at(its, self._cuts.minimal)) for vertex, its in keys.items()
+            vertex: iter(self._states[vertex].states_at(its, self._cuts.minimal))
+            for vertex, its in keys.items()
         }
         return (next(found[lookup.vertex]) for lookup in lookups)
 

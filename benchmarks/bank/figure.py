@@ -18,7 +18,8 @@ cache and plain loops in the same run; and what else a transaction may meet.
     consistency    the same with every changed row as a result, through kills: TPC-C's conditions
     snapshot       CPU time of a changed row
     gap            how long no outcome comes when a worker is killed, with a standby and without
-    queries        how long an answer takes, how many come, and what that does to transfers
+    queries        how long an answer takes, and how many come
+    beside         transfers beside 5,000 strict questions a second, and beside a scan of a million accounts
     parts          CPU time of a transfer in a worker without sockets: with the kernel, and without
 
 Each part takes less than three minutes. Every outcome of ours is compared with a serial loop's; peers are checked by
@@ -33,7 +34,7 @@ from harness.drive import noise, where
 from harness.job import free_port
 from harness.report import CACHE
 from harness.rows import parser_of, tell
-from harness.tables.bank import FLOOR, PACED, SCANNING, UNSYNCED, bank_table
+from harness.tables.bank import FLOOR, NOBODY, NOBODY_OF_MANY, SCANNING, STEADY, UNSYNCED, bank_table
 from nexmark.outside import Phase
 from systems.base import Failed, NotHere
 
@@ -42,7 +43,8 @@ from bank.asking import Clients
 from bank.judge import inconsistent, mirrored
 from bank.runs import Ran, Settings, loop, ours, ran
 from bank.servers import postgres_transfers, redis_answers, redis_transfers
-from bank.workloads import ABORTS, WORKLOADS, ZIPF
+from bank.steady import Steady
+from bank.workloads import ABORTS, FILLED, WORKLOADS, ZIPF
 from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.dataflow.parts import REFERENCE
 
@@ -226,23 +228,34 @@ def queries() -> Measured:
             for phase in (at(100.0, 8.0), busy):
                 told |= _asked(Clients(how, count, pause), phase)
             yield f"{count} {how}", told
-    for case, clients in ((PACED, Clients("strict", 16, 0.002)), (SCANNING, Clients("scan", 1))):
-        yield case, _asked(clients, busy)
     floor = _tried(redis_answers, clients=Clients("redis", 16), seconds=6.0)
     yield FLOOR, floor if "reason" in floor else {"asked, 100/s": floor}
 
 
-def _asked(clients: Clients, phase: Phase) -> dict[str, Any]:
+def beside() -> Measured:
+    """Each behind the same without anybody who asks. The million accounts are there before it is measured, and in a
+    snapshot."""
+    busy, its = at(20_000.0, 8.0), WORKLOADS["a million accounts"]
+    yield NOBODY, judged(job("uniform", ONE, busy), busy)
+    yield STEADY, _asked(Steady(5_000), busy)
+    filled = [Phase("fill", 30.0, FILLED), replace(busy, name="committed")]
+    yield NOBODY_OF_MANY, judged(ran(its, [WARM_UP, *filled, busy], ours(its, ONE)), busy)
+    yield SCANNING, _asked(Clients("scan", 1), busy, its.name, filled)
+
+
+def _asked(
+    clients: Clients | Steady, phase: Phase, workload: str = "uniform", before: Sequence[Phase] = ()
+) -> dict[str, Any]:
     """A phase while they ask."""
-    its, port = WORKLOADS["uniform"], free_port()
-    asking = lambda name: clients.start(port, 6.0) if name == phase.name else None  # noqa: E731
-    run = ran(its, [WARM_UP, phase], ours(its, replace(ONE, port=port)), beside=asking)
+    its, port = WORKLOADS[workload], free_port()
+    asking = lambda name: clients.start(port, phase.seconds - 2.0) if name == phase.name else None  # noqa: E731
+    run = ran(its, [WARM_UP, *before, phase], ours(its, replace(ONE, port=port)), beside=asking)
     return judged(run, phase) | {f"asked, {phase.name}": clients.told()}
 
 
 ALL: Final = (
     rate, latency, idle, epochs, hot, contention, keys, aborts, orders, business, consistency, snapshot, parts, gap,
-    queries,
+    queries, beside,
 )  # fmt: skip
 PARTS: Final[dict[str, Callable[[], Measured]]] = {part.__name__: part for part in ALL}
 

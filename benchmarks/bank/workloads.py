@@ -81,6 +81,17 @@ def one_hot(accounts: int) -> Callable[[np.random.Generator], Drawn]:
     return drawn
 
 
+def filling(accounts: int) -> Callable[[np.random.Generator], Drawn]:
+    """First each account is in one transfer, by pairs; then transfers between any two."""
+
+    def drawn(rng: np.random.Generator) -> Drawn:
+        for source in range(0, accounts, 2):
+            yield {"source": source, "target": source + 1, "amount": 1}
+        yield from transfers(accounts)(rng)
+
+    return drawn
+
+
 def orders(rng: np.random.Generator) -> Drawn:
     """First what is in each basket, then orders of baskets, of which a tenth is refused."""
     for basket in range(BASKETS):
@@ -122,6 +133,8 @@ def _order_lines(rng: np.random.Generator) -> list[list[int]]:
 
 ACCOUNTS: Final = 100_000
 KEYS: Final = 1_000_000
+FILLED: Final = KEYS // 2
+"""Transfers behind which each of so many accounts is there."""
 ZIPF: Final = (0.0, 0.5, 0.9, 0.99)
 ABORTS: Final = (0.0, 0.1, 0.5)
 
@@ -135,6 +148,7 @@ def _all() -> Iterator[Workload]:
         yield Workload(f"zipf {zipf}", "bank", transfers(KEYS, zipf=zipf))
     for aborts in ABORTS:
         yield Workload(f"aborts {aborts:.0%}", "bank", transfers(KEYS, aborts=aborts))
+    yield Workload("a million accounts", "bank", filling(KEYS))
     yield Workload("orders", "orders", orders)
     yield Workload("tpcc", "tpcc", business)
     yield Workload("tpcc mirrored", "tpcc_mirrored", business, ("done", "refused", "changes"))

@@ -1,5 +1,5 @@
-"""A reactor whose files are looked at together, and not in each turn of the loop that it is part of, while that loop
-has a stream to carry: clients that may wait a little, so that what they ask makes one pass of many longer, and not each.
+"""A reactor within a loop, whose files are looked at together, and not in each turn, while that loop has a stream to
+carry: clients that may wait a little, so that what they ask makes one pass of many longer, and not each.
 
 Files have an epoll of their own, which is one file of the outer reactor. While the stream has passes, it is looked at
 again when EVERY is over; else at once, so nobody waits on a worker that has nothing else to do.

@@ -25,7 +25,6 @@ class Loop(EpollReactor):
     def later(self, seconds: float, call):  # type: ignore[no-untyped-def]
         self.due.append(seconds * 1e6)
         self.late = call
-        return None
 
 
 class World:

@@ -30,6 +30,7 @@ from flamestream_operator.drills.reconciler import DrillReconciler
 from flamestream_operator.environment import Environment, read_environment
 from flamestream_operator.http import Health
 from flamestream_operator.jobs.handlers import Tools
+from flamestream_operator.jobs.reading_pods import ReadingPods
 from flamestream_operator.jobs.reconciler import JobReconciler
 from flamestream_operator.kube.api import ApiProblem, LightkubeApi
 from flamestream_operator.kube.cache import Cluster, Key, Store, key_of
@@ -81,6 +82,7 @@ class Operator:
         self._jobs: JobReconciler | None = None
         self._drills: DrillReconciler | None = None
         self._hosting: Hosting | None = None
+        self._readers: ReadingPods | None = None
         self._health = Health(self._alive, self._ready, Readers(api), self._observe)
         self._watching, self._stop = asyncio.Event(), asyncio.Event()
 
@@ -90,8 +92,9 @@ class Operator:
         if (page := self._env.page) is not None:
             ports.append(
                 await serve_page(
-                    page, self._api, self._cluster, lambda: self._hosting, self._history, self._shown_by
-                )
+                    page, self._api, self._cluster, lambda: self._hosting, lambda: self._readers,
+                    self._history, self._shown_by,
+                )  # fmt: skip
             )
         stop = self._stop
         _heed(stop)
@@ -239,6 +242,7 @@ class Operator:
             again=self._changed("jobs"), mine=lambda job: self._is_mine(identity(job)),
         )  # fmt: skip
         self._jobs = jobs = JobReconciler(site, tools)
+        self._readers = readers = ReadingPods(jobs, site, tools)
         snapshots = SnapshotReconciler(jobs, tools)
         self._queues = {
             "jobs": WorkQueue(self._reconcile_job, "job"),
@@ -246,7 +250,7 @@ class Operator:
         }
         if self._env.drills:
             self._drills = drills = DrillReconciler(
-                jobs, site, tools, self._api, (self._env.namespace, self._env.pod)
+                readers, site, tools, self._api, (self._env.namespace, self._env.pod)
             )
             self._queues["drills"] = WorkQueue(self._of_mine(self._cluster.drills, drills.reconcile), "drill")
         for kind, store in (

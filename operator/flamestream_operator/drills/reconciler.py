@@ -17,7 +17,6 @@ from flamestream.job.drills.observed import DrillObserved
 from flamestream.job.drills.status import OVER, AuditResult
 from flamestream.job.manifest_parts import Seconds
 from flamestream.job.moments import moment, written
-from flamestream.job.object_names import copies_among
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream_operator import metrics
 from flamestream_operator.api.conditions import conditions_of_ending
@@ -26,16 +25,13 @@ from flamestream_operator.drills.plan import cannot_audit, in_batches, plan_of
 from flamestream_operator.drills.strikes import Blow, PodApi, Strikes, Targets
 from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.jobs.handlers import Tools
-from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import ended_containers, phase_of
-from flamestream_operator.jobs.reconciler import JobReconciler
+from flamestream_operator.jobs.reading_pods import ReadingPods
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
 from flamestream_operator.kube.events import EventSender
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import JOB, Object, owner, part
-from flamestream_operator.objects.pods import build_audit_pod
-from flamestream_operator.objects.small import build_config, build_zookeeper
+from flamestream_operator.objects.meta import Object, part
 from flamestream_operator.site import Site
 
 AUDITED: Final = {"Clean": True, "NotClean": False}
@@ -47,8 +43,8 @@ log = logging.getLogger(__name__)
 class DrillReconciler:
     """`reconcile(key)` for every change of a FlameStreamDrill, and while one runs."""
 
-    def __init__(self, jobs: JobReconciler, site: Site, tools: Tools, api: PodApi, me: Key) -> None:
-        self._jobs, self._site, self._api, self._tools = jobs, site, api, tools
+    def __init__(self, readers: ReadingPods, site: Site, tools: Tools, api: PodApi, me: Key) -> None:
+        self._readers, self._api, self._tools = readers, api, tools
         self._strikes = Strikes(tools, api, me, site)
         self._cluster, self._hosting, self._check, self._clock = (
             tools.cluster,
@@ -157,40 +153,10 @@ class DrillReconciler:
     # --- audit ----------------------------------------------------------------------------------------------
 
     async def _begin_audit(self, key: Key, drill: Object, observed: DrillObserved) -> None:
-        """Create the audit's own ConfigMap and pod, both the drill's: the job may have no driver any more."""
-        name = names.audit(key[1])
-        if await self._api.get("Pod", key[0], name) is not None:
-            return
-        job = await self._job((key[0], observed.plan.job))
-        if job is None or self._jobs.memory_of((key[0], observed.plan.job)) is None:
-            return  # an operator that has just begun to lead looks at the job soon
-        look, status, desired = self._jobs.planned(job)
-        if desired.plan is None:
-            return
-        launch = launch_of(
-            look,
-            status,
-            desired,
-            desired.plan,
-            application="a",
-            number=status.launches,
-            tasks=observed.workers,
-        )
-        config = build_config(job, name, files_of(look, launch, desired))
-        config["metadata"]["ownerReferences"] = [owner(drill)]
-        self._check()
-        access = build_zookeeper(job, self._site.zookeeper)
-        for needed in (config, access):
-            try:
-                await self._api.create(needed)
-            except ApiProblem as problem:
-                if not problem.exists:
-                    raise
-        # As ZooKeeper is reached now: a job that has ended may have been launched when it was reached
-        # otherwise.
-        await self._api.patch("Secret", key[0], access["metadata"]["name"], {"data": access["data"]})
-        mine = await self._api.list_all("ConfigMap", key[0], {JOB: observed.plan.job})
-        await self._api.create(build_audit_pod(launch, drill, name, copies_among(mine)))
+        """Create the audit's pod, which is the drill's: the job may have no driver any more."""
+        name, job = names.audit(key[1]), (key[0], observed.plan.job)
+        if await self._api.get("Pod", key[0], name) is None:
+            await self._readers.audit(job, drill, name, tasks=observed.workers)
 
     async def _audit_of(self, key: Key) -> tuple[AuditResult | None, str]:
         """Verdict of a drill's audit, or why there is none."""

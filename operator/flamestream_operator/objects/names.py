@@ -77,6 +77,11 @@ def audit(drill: str) -> str:
     return fitted(drill, "-audit")
 
 
+def trace(job: str, look: str) -> str:
+    """The pod that traces an item, for one look."""
+    return fitted(job, f"-trace-{look}")
+
+
 def scheduled(job: str, second: int) -> str:
     """A savepoint by the clock; names sort by time."""
     return fitted(job, f"-at-{second}")

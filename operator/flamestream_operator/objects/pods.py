@@ -401,13 +401,26 @@ def build_preflight_pod(launch: Launch, name: str, before: str = "") -> Object:
     return pod
 
 
-def build_audit_pod(launch: Launch, drill: Object, name: str, copies: Sequence[str] = ()) -> Object:
-    """A pod beside the job that reads what the job has read and written, as a driver would. Its ConfigMap has
-    its own name: no driver is needed, which a job that has completed does not have any more. `copies`: ConfigMaps of
-    the applications that the job has had."""
+def build_reading_pod(  # noqa: PLR0913  # each is another's to choose
+    launch: Launch,
+    of: Object,
+    name: str,
+    role: str,
+    arguments: Sequence[str] = (),
+    *,
+    copies: Sequence[str] = (),
+    seconds: int = 0,
+) -> Object:
+    """A pod beside the job that reads what the job has read and written, as a driver would: it runs the tool of its
+    role with `arguments`, and is `of` an object. Its ConfigMap has its own name: no driver is needed, which a job that
+    has completed does not have any more. `copies`: ConfigMaps of the applications that the job has had. `seconds`:
+    after which it is ended; 0: never."""
     resources = {"requests": {"cpu": "100m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}}
-    pod = _beside(launch, name, "audit", {"resources": resources})
-    pod = {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner(drill)]}}
+    pod = _beside(launch, name, role, {"resources": resources})
+    pod["spec"]["containers"][0]["args"] += arguments
+    if seconds:
+        pod["spec"]["activeDeadlineSeconds"] = seconds
+    pod = {**pod, "metadata": {**pod["metadata"], "ownerReferences": [owner(of)]}}
     return with_copies(pod, copies)
 
 

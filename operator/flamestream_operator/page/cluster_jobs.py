@@ -26,6 +26,7 @@ from flamestream.ui.samples import Sample, Samples
 from flamestream.ui.source import Kind, Ran, Refused, Row, row_of
 from flamestream_operator.coordination.hosting import Hosting
 from flamestream_operator.jobs.decide import status_of
+from flamestream_operator.jobs.reading_pods import ReadingPods
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Cluster, key_of
 from flamestream_operator.objects.meta import ROLE, Object, identity, own_name, part
@@ -43,6 +44,7 @@ from flamestream_operator.page.shown import (
     row_of_object,
     savepoints_of,
 )
+from flamestream_operator.page.traced_items import TracedItems
 
 MOST_FOLLOWED: Final = 16
 ANSWERS_WITHIN: Final = 10.0
@@ -75,16 +77,20 @@ class ClusterJobs:
         self,
         cluster: Cluster,
         hosting: Callable[[], Hosting | None],
+        readers: Callable[[], ReadingPods | None],
         api: Api,
         history: History,
         *,
         drills: bool,
         actions: bool,
     ) -> None:
-        """`hosting` gives the coordinators of this process; None while it does not lead."""
+        """`hosting` gives the coordinators of this process, `readers` what makes pods beside jobs; None while it does
+        not lead."""
         self._cluster, self._hosting, self._api, self._history = cluster, hosting, api, history
         self.actions = actions and drills
-        self.kinds: tuple[Kind, ...] = ("graph", "snapshots", *(("audit", "drill") if drills else ()))
+        looks: tuple[Kind, ...] = ("item",) if self.actions else ()  # a pod is made for it
+        self.kinds: tuple[Kind, ...] = ("graph", "snapshots", *looks, *(("audit", "drill") if drills else ()))
+        self._items = TracedItems(cluster, api, readers)
         self._logs = PodLogs(api)
         self._looks = 0
         self._followed: dict[str, Samples] = {}
@@ -148,15 +154,19 @@ class ClusterJobs:
         return await self._logs.merged(pods, self._history.lines(job, identity(thing)), lines)
 
     async def answer(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
-        """Its graph, as its driver has logged it; or its snapshots."""
+        """Its graph, as its driver has logged it; its snapshots; or what the last look for an item has found."""
         thing = self._job(job)
+        if kind == "item":
+            return self._items.ran(job, asked.get("text", ""), asked.get("sink", ""))
         return await (self._graph(thing) if kind == "graph" else self._snapshot(job, thing))
 
     async def start(self, job: str, kind: Kind, asked: dict[str, str], *, by: str) -> Ran:
-        """Make a FlameStreamDrill; one that breaks nothing is an audit."""
+        """Make a FlameStreamDrill; one that breaks nothing is an audit. Or a pod that traces an item."""
         if not self.actions:
             raise Refused(403, "this page may only look: ui.actions in the chart's values lets it act")
         thing = self._job(job)
+        if kind == "item":
+            return self._items.start(job, key_of(thing), asked.get("text", ""), asked.get("sink", ""))
         if any(self.ran(job, each).state == "running" for each in _STARTED):
             raise Refused(409, "a drill or an audit of this job is under way")
         if kind == "audit":
@@ -191,7 +201,8 @@ class ClusterJobs:
         return Ran(state="done", began=began, code=int(code), answer=msgspec.to_builtins(status))
 
     async def close(self) -> None:
-        """Nothing was started here that has to end."""
+        """End the looks for items."""
+        await self._items.close()
 
     # --- what there is --------------------------------------------------------------------------------------
 

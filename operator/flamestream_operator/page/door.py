@@ -43,6 +43,9 @@ _RIGHTS: Final[Mapping[tuple[What, bool], tuple[str, str, str]]] = {
     ("snapshots", False): ("list", "flamestreamsnapshots", ""),
     ("audit", False): ("list", "flamestreamdrills", ""),
     ("audit", True): ("create", "flamestreamdrills", ""),
+    # What `kubectl flamestream trace` takes: a pod that reads the sinks. Its answer has the job's data.
+    ("item", False): ("create", "pods", ""),
+    ("item", True): ("create", "pods", ""),
     ("drill", False): ("list", "flamestreamdrills", ""),
     ("drill", True): ("create", "flamestreamdrills", ""),
 }

@@ -12,6 +12,7 @@ from aiohttp import web
 from flamestream import __version__
 from flamestream.ui.server import LOGIN, Handler, application
 from flamestream_operator.coordination.hosting import Hosting
+from flamestream_operator.jobs.reading_pods import ReadingPods
 from flamestream_operator.kube.api import LightkubeApi
 from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.listening import listen
@@ -45,12 +46,15 @@ async def serve_page(
     api: LightkubeApi,
     cluster: Cluster,
     hosting: Callable[[], Hosting | None],
+    readers: Callable[[], ReadingPods | None],
     history: History,
     elsewhere: Callable[[str], str | None],
 ) -> web.AppRunner:
-    """Serve until the runner is cleaned up. `hosting` gives the coordinators of this process; None: it does not
-    lead. `elsewhere`: the Service whose leader answers for a job ("": for all of them); None: this process does."""
-    jobs = ClusterJobs(cluster, hosting, api, history, drills=settings.drills, actions=settings.actions)
+    """Serve until the runner is cleaned up. `hosting` gives the coordinators of this process, `readers` what makes
+    pods beside jobs; None: it does not lead. `elsewhere`: the Service whose leader answers for a job ("": for all of them); None: this process does."""
+    jobs = ClusterJobs(
+        cluster, hosting, readers, api, history, drills=settings.drills, actions=settings.actions
+    )
     app = application(
         jobs, ClusterDoor(api, cluster, settings.hosts), version=__version__, most_of_one=MOST_OF_ONE
     )

@@ -16,24 +16,35 @@ interface Descent {
   vertices: number[];
   source: string;
   position: number;
+  released_after: number;
+  released_before: number;
+  written: number;
   partition: string;
   offset: number;
   records: number;
   record: unknown;
 }
 
+// Reading whole sinks takes a pod on a cluster: that one is asked for by a press, never by an address alone.
 export const item: View = (root, place) => {
   const text = h("input", { type: "search", name: "text", placeholder: "A key, or any text of the item", "aria-label": "Text of the item", value: place.query.get("text") ?? "", size: 34 });
   const sink = h("input", { type: "search", name: "sink", placeholder: "Sink", "aria-label": "Sink", value: place.query.get("sink") ?? "", size: 12 });
   const form = h("form", { class: "row", role: "search" }, h("h1", {}, "Item"), text, sink, h("button", { class: "main" }, "Trace"));
   const told = h("div", { role: "status" });
-  put(root, form, h("p", { class: "note" }, "Where a delivered item came from: its meta says the run and the record that it descends from, and the journal says where that stands in the source. What a fold had kept before is not traced."), told);
-  const look = async (): Promise<void> => {
+  const how = place.about.namespaced ? " A pod beside the job reads its sinks for it." : "";
+  put(root, form, h("p", { class: "note" }, `Where a delivered item came from: its meta says the run and the record that it descends from, and the journal says where that stands in the source. What a fold had kept before is not traced.${how}`), told);
+  let timer = 0;
+  const look = async (method = "GET"): Promise<void> => {
+    window.clearTimeout(timer);
     if (!text.value) return;
     say(told, "Reading the sinks and the journal …");
     try {
       const asked = new URLSearchParams({ text: text.value, sink: sink.value });
-      const [ran, plan, figures] = await Promise.all([ask<Ran<Descent[]>>(`${of(place.job)}/item?${asked}`), ask<Ran<{ vertices: Vertex[] }>>(`${of(place.job)}/graph`), ask<Figures>(`${of(place.job)}/figures`)]);
+      const ran = await ask<Ran<Descent[]>>(`${of(place.job)}/item?${asked}`, method);
+      if (ran.state === "running") timer = window.setTimeout(() => void look(), 500);
+      if (ran.state === "never") say(told, "Nobody has looked for this lately: press Trace.");
+      if (ran.state !== "done") return;
+      const [plan, figures] = await Promise.all([ask<Ran<{ vertices: Vertex[] }>>(`${of(place.job)}/graph`), ask<Figures>(`${of(place.job)}/figures`)]);
       put(told, ...shown(ran, plan.answer?.vertices ?? [], figures.marks.filter((mark) => mark.attempt), place.job));
     } catch (error) {
       say(told, String(error));
@@ -42,9 +53,10 @@ export const item: View = (root, place) => {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     place.go({ text: text.value, ...(sink.value ? { sink: sink.value } : {}) });
-    void look();
+    void look(place.about.namespaced ? "POST" : "GET");
   });
   void look();
+  return () => window.clearTimeout(timer);
 };
 
 function shown(ran: Ran<Descent[]>, vertices: Vertex[], attempts: Mark[], job: string): Node[] {
@@ -75,6 +87,7 @@ function one(each: Descent, vertices: Vertex[], attempts: Mark[], job: string, f
     ["attempt", [within(attempts, entered)]],
     ["passed", [way.join(" → ")]],
     ["left", [`in bundle ${count(each.bundle)} of slot ${each.slot}${each.owner ? `, which ${each.owner} has now` : ""}`]],
+    ["released", [released(each)]],
     ["saved", [each.saved ? "below the committed cut" : "not yet: a recovery computes it again, to the same bytes"]],
     ["meta", [h("code", {}, each.meta)]],
   ];
@@ -85,6 +98,12 @@ function one(each: Descent, vertices: Vertex[], attempts: Mark[], job: string, f
     h("dl", {}, ...rows.map(([name, values]) => h("div", {}, h("dt", {}, name), h("dd", {}, ...values)))),
     first && vertices.length ? marked(vertices, each.vertices) : null,
   );
+}
+
+// Nobody writes down when an item is released: what bounds it, or when its sink says that it was written.
+function released(each: Descent): string {
+  if (each.written) return `at ${clock(each.written / 1000, true)}, as its sink has written down`;
+  return `between ${clock(each.released_after / 1000, true)}, when the newest run of its bundle entered, and ${clock(each.released_before / 1000, true)}, when ${each.saved ? "its epoch was committed" : "it was read"}`;
 }
 
 function marked(vertices: Vertex[], way: number[]): HTMLElement {

@@ -18,7 +18,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -80,6 +80,8 @@ class LastCommit:
     run."""
     savepoint: Savepoint | None = None
     """The savepoint that it was restored from."""
+    written: int = 0
+    """When the job record was written last, by ZooKeeper's clock: microseconds since 1970; 0: nobody has said."""
 
     @property
     def completed(self) -> bool:
@@ -132,7 +134,7 @@ def committed_here(folder: RunFolder, zookeeper: ZooKeeperAccess, job: str, stor
     last = LastCommit(None, outcome=outcome)
     if zookeeper != NOWHERE:
         with ClusterState(zookeeper) as state:
-            last = read_commit(ZooKeeperJobRecords(state, job), store, outcome)
+            last = _dated(ZooKeeperJobRecords(state, job), store, outcome)
     if told is None and last.record is None:
         raise UserError(
             f"job {job!r} has not run here: nothing is said of it in {folder.path}. Run it first, or name the folder "
@@ -152,9 +154,16 @@ def committed_there(zookeeper: ZooKeeperAccess, job: str, store: str, restored_f
     """The last commit of a job of a cluster, from its ZooKeeper. `restored_from`: the FlameStreamSnapshot
     that it may have begun with."""
     with ClusterState(zookeeper) as state:
-        found = read_commit(ZooKeeperJobRecords(state, job), store)
+        found = _dated(ZooKeeperJobRecords(state, job), store)
     savepoint = savepoint_named(restored_from, store) if restored_from else None
-    return LastCommit(found.record, found.index, found.held, found.outcome, savepoint)
+    return replace(found, savepoint=savepoint)
+
+
+def _dated(records: ZooKeeperJobRecords, store: str, outcome: str = "") -> LastCommit:
+    """The last commit, and a moment at which it stood."""
+    found = read_commit(records, store, outcome)
+    # Behind it (!): a commit that came meanwhile makes the moment later, and it still bounds this one.
+    return replace(found, written=records.moment())
 
 
 def read_commit(records: JobRecords, store: str, outcome: str = "") -> LastCommit:

@@ -3,12 +3,17 @@
 The total order gives it for nothing. An item's meta begins with the time of the run that it descends from, and goes on
 with the position of a record in that run; a journal, or the source read again, says which record that was.
 
+Nobody writes down when an item was released; this bounds it. All items of a bundle leave together, and none before its
+run was stamped: so not before the newest run of its bundle. What is below the committed cut was acknowledged before
+the commit. Between these lies what the sink itself says of when it wrote the bundle, where it does.
+
 Keeps: an item whose run cannot be read again says so, and nothing is guessed. Does not: compute anything again
 (job_audit.py), or know which other items were in the state that it was made with.
 """
 
+import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -20,9 +25,11 @@ from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.worker.front import RunRecords
 from flamestream.job.recorded import recorded_sources
+from flamestream.job.settings import known_to
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
+from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import first_component, time_of_meta
 from flamestream.model.payloads.plain import plain
 from flamestream.model.time import FrontId, Time, front_of, timestamp_of
@@ -53,6 +60,12 @@ class Descent:
     source: str
     position: int
     """The place of the record in its run."""
+    released_after: int
+    """Microseconds, as all moments here: the newest run that its bundle has an item of was stamped then."""
+    released_before: int
+    """It was with its consumer then: its epoch was committed, or it was read from the sink."""
+    written: int = 0
+    """When its sink has written its bundle, by the writer's or the server's clock; 0: the sink does not say."""
     partition: str = ""
     offset: int = -1
     """The place of the record in its source; -1: not known."""
@@ -68,19 +81,52 @@ def descents(
     text: str,
     sink: str = "",
     limit: int = 10,
+    *,
+    job: str = "",
+    clock: Callable[[], int] = lambda: time.time_ns() // 1000,
 ) -> list[Descent]:
-    """The newest items that have `text` in their JSON, of one sink or of all, oldest first. Raises UserError for a sink
-    that is not there, or cannot be read back."""
+    """The newest items that have `text` in their JSON, of one sink or of all, oldest first. `job`: its name in a
+    cluster; `clock` gives microseconds since 1970. Raises UserError for a sink that is not there, or cannot be read
+    back."""
     if sink and sink not in checked.sinks:
         raise UserError(f"there is no sink {sink!r}; job {checked.job.name!r} has {', '.join(checked.sinks)}")
-    sources = {each.front.front: each for each in recorded_sources(checked, zookeeper=zookeeper)}
+    checked, identity = known_to(last.record, checked), job or checked.job.identity
+    sources = {each.front.front: each for each in recorded_sources(checked, job, zookeeper)}
     found: list[Descent] = []
     for name in [sink] if sink else checked.sinks:
-        items = sinks.read(checked.job.sink(name), f"spec.sinks.{name}", checked.job.identity)
-        newest = deque((item for item in items if text in _written(item[3])), maxlen=min(limit, MOST))
-        found += [_descent(checked, last, sources, name, item) for item in newest]
+        place = checked.job.sink(name), f"spec.sinks.{name}", identity
+        newest = Newest(text, min(limit, MOST))
+        for item in sinks.read(*place):
+            newest.take(item)
+        now, wanted = clock(), {item[1:3] for item in newest.items}
+        moments = {each[:2]: each[2] for each in sinks.moments(*place) if each[:2] in wanted} if wanted else {}
+        for item in newest.items:
+            one, bundle = _descent(checked, last, sources, name, item, now), item[1:3]
+            after = timestamp_of(newest.bundles[bundle])
+            found.append(replace(one, released_after=after, written=moments.get(bundle, 0)))
     found.sort(key=lambda each: bytes.fromhex(each.meta))
     return list(_with_records(sources, found[-limit:]))
+
+
+class Newest:
+    """The newest items that have a text, and the newest run of the bundle of each. Items come in the total order, so
+    what comes last of a bundle is its newest."""
+
+    def __init__(self, text: str, most: int) -> None:
+        self._text = text
+        self.items: deque[sinks.Item] = deque(maxlen=most)
+        self.bundles: dict[tuple[Slot, SequenceNumber], Time] = {}
+
+    def take(self, item: sinks.Item) -> None:
+        """Look at the next item."""
+        time, bundle = time_of_meta(item[0]), item[1:3]
+        if self._text in _written(item[3]):
+            self.items.append(item)
+            self.bundles[bundle] = time
+            if len(self.bundles) > 4 * MOST:
+                self.bundles = {each[1:3]: self.bundles[each[1:3]] for each in self.items}
+        elif bundle in self.bundles:
+            self.bundles[bundle] = time
 
 
 def _written(payload: Any) -> str:
@@ -89,10 +135,12 @@ def _written(payload: Any) -> str:
 
 
 def _descent(
-    checked: CheckedJob, last: LastCommit, sources: dict[FrontId, RecordedSource], sink: str, item: sinks.Item
-) -> Descent:
+    checked: CheckedJob, last: LastCommit, sources: dict[FrontId, RecordedSource], sink: str, item: sinks.Item,
+    now: int,
+) -> Descent:  # fmt: skip
     meta, slot, bundle, payload = item
     time = time_of_meta(meta)
+    saved = time < last.cut
     front = sources[front_of(time)].front
     owners = () if last.record is None else last.record.layout.owners
     return Descent(
@@ -103,10 +151,12 @@ def _descent(
         time=timestamp_of(time),
         payload=payload,
         owner=owners[slot] if slot < len(owners) else "",
-        saved=time < last.cut,
+        saved=saved,
         vertices=_between(checked.graph, front, sink),
         source=front.source,
         position=first_component(meta),
+        released_after=timestamp_of(time),
+        released_before=min(now, last.written) if saved and last.written else now,
     )
 
 

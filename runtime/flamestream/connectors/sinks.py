@@ -36,13 +36,13 @@ from flamestream.connectors.installed import sink_kinds
 from flamestream.connectors.kit.connector import Kinds, SinkContext, SinkTraits, written
 from flamestream.connectors.kit.ownership import Owned
 from flamestream.connectors.kit.standing import Place
-from flamestream.fenced.reading import Item, read_all
+from flamestream.fenced.reading import Item, Written, read_all
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.ports import Consumer, Post, Reactor
 
 __all__ = [
     "Item", "SinkTraits", "build", "check_classes", "describe", "dialled", "has_history", "kind_of",
-    "log_folder", "owned", "place_of", "placed", "read", "read_all", "settings_of",
+    "log_folder", "moments", "owned", "place_of", "placed", "read", "read_all", "settings_of",
 ]  # fmt: skip
 
 
@@ -67,6 +67,11 @@ def read(spec: object, where: str = "sink", job: str = "") -> Iterator[Item]:
     """All items that a sink holds, in the total order: (meta, slot, sequence, payload). Raises UserError if
     they are not of `job`."""
     return settings_of(spec, where).read(where, job, where.removeprefix("spec.sinks."))
+
+
+def moments(spec: object, where: str = "sink", job: str = "") -> Iterator[Written]:
+    """When its bundles were written, of those whose place in the sink says it: microseconds since 1970."""
+    return settings_of(spec, where).moments(where, job, where.removeprefix("spec.sinks."))
 
 
 def has_history(spec: object) -> bool:

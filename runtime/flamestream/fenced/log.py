@@ -1,7 +1,7 @@
 """The log of a files sink: one record a delivery, readable up to any torn byte.
 
 A record is a length and a CRC-32 (both u32, big-endian), then that many bytes of msgpack:
-[[attempt, layout], number, [[slot, sequence, t_last, items], ...]]. A record counts once it is whole; a torn
+[[attempt, layout], number, [[slot, sequence, t_last, items], ...], written]. A record counts once it is whole; a torn
 one can only be the last, because a record is durable before the next is written. So a damaged record with a
 whole one behind it is corruption, not a crash.
 
@@ -39,6 +39,9 @@ class Delivery(msgspec.Struct, frozen=True, array_like=True):
     fence: Fence
     number: int
     bundles: list[Delivered]
+    written: int = 0
+    """Microseconds since 1970 by the writer's clock, a moment before it was durable; 0: by a release that did not say
+    it. For people: nothing rests on it."""
 
 
 _encode: Final = msgspec.msgpack.Encoder().encode
@@ -54,12 +57,10 @@ class Record:
     delivery: Delivery
 
 
-def encode_record(fence: Fence, number: int, bundles: Sequence[Bundle]) -> bytes:
+def encode_record(fence: Fence, number: int, bundles: Sequence[Bundle], written: int = 0) -> bytes:
     """The bytes of one delivery."""
-    body = _encode(
-        (fence, number, [(bundle.slot, bundle.sequence, bundle.t_last, bundle.items) for bundle in bundles])
-    )
-    return framed(body)
+    told = [(bundle.slot, bundle.sequence, bundle.t_last, bundle.items) for bundle in bundles]
+    return framed(_encode((fence, number, told, written)))
 
 
 def framed(body: bytes) -> bytes:

@@ -29,6 +29,8 @@ _LOOKS: Final = 20
 
 Item = tuple[Meta, Slot, SequenceNumber, Any]
 """An item that was delivered: meta, slot, sequence of its bundle, payload."""
+Written = tuple[Slot, SequenceNumber, int]
+"""A bundle, and when it was written: microseconds since 1970, by the writer's clock."""
 
 
 def read_all(folder: Path) -> Iterator[Delivered]:
@@ -60,6 +62,14 @@ def read_items(folder: Path, of: tuple[str, str] | None = None) -> Iterator[Item
     return merge(
         *(_items_of(slot, places, bundles_at) for slot, places in where.items()), key=lambda item: item[0]
     )
+
+
+def read_moments(folder: Path) -> Iterator[Written]:
+    """When each bundle was written, as far as its record says it."""
+    for _, record in _records(folder):
+        if moment := record.delivery.written:
+            for slot, sequence, *_ in record.delivery.bundles:
+                yield slot, sequence, moment
 
 
 def _items_of(

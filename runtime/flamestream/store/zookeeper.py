@@ -177,6 +177,12 @@ class ZooKeeperJobRecords:
         )
         return retrying(self._state.read, self._path, JobRecord)
 
+    def moment(self) -> int:
+        """When the record was written last: microseconds since 1970, by the server's clock; 0: never."""
+        client = self._state.client
+        found = self._state.ask(f"looking at {self._path}", lambda: client.exists_async(self._path))
+        return 0 if found is None else int(found.mtime) * 1000
+
     def compare_and_set(self, record: JobRecord, version: int | None) -> int | None:
         """Write if the version is still `version` (None: if there is none). The new version, or None on a
         conflict."""

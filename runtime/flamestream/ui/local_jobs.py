@@ -126,6 +126,8 @@ class LocalJobs:
 
     async def start(self, job: str, kind: Kind, asked: dict[str, str], *, by: str) -> Ran:
         """Start a command that takes its time."""
+        if kind == "item":
+            raise Refused(405, "an item is answered at once here: ask with GET")
         if kind == "drill" and not self.actions:
             raise Refused(403, "this page may only look: start it with --actions")
         if self.ran(job, kind).state == "running":

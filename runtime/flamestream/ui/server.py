@@ -35,6 +35,8 @@ PULSE: Final = 10.0
 MOST_BODY: Final = 64 << 10
 ANSWERED: Final[tuple[Kind, ...]] = ("graph", "snapshots", "item")
 STARTED: Final[tuple[Kind, ...]] = ("audit", "drill")
+STARTS: Final[tuple[Kind, ...]] = (*STARTED, "item")
+"""Started by a POST: on a cluster an item is looked for by a pod."""
 LOGIN: Final = "/api/v1/login"
 CALLER: Final = web.RequestKey("caller", Caller)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -58,7 +60,7 @@ def application(source: JobSource, door: Door, *, version: str, most_of_one: int
             web.get("/api/v1/jobs/{job}/logs", api.logs),
             *(web.get(f"/api/v1/jobs/{{job}}/{{kind:{kind}}}", api.answered) for kind in ANSWERED),
             *(web.get(f"/api/v1/jobs/{{job}}/{{kind:{kind}}}", api.ran) for kind in STARTED),
-            *(web.post(f"/api/v1/jobs/{{job}}/{{kind:{kind}}}", api.start) for kind in STARTED),
+            *(web.post(f"/api/v1/jobs/{{job}}/{{kind:{kind}}}", api.start) for kind in STARTS),
         ]
     )
     app.cleanup_ctx.append(api.looking)

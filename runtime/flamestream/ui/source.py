@@ -129,7 +129,8 @@ class JobSource(Protocol):
     async def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]: ...
 
     async def answer(self, job: str, kind: Kind, asked: dict[str, str]) -> Ran:
-        """The answer of a command that takes no time to speak of. Raises Refused."""
+        """The answer of a command that takes no time to speak of; of one that takes its time all the same, how far it
+        is. Raises Refused."""
         ...
 
     async def start(self, job: str, kind: Kind, asked: dict[str, str], *, by: str) -> Ran:

@@ -20,7 +20,7 @@ from flamestream.connectors.rolling.writing import Log
 from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import LastBundle
 from flamestream.fenced.fences import FencedFolder
-from flamestream.fenced.reading import read_all, read_items
+from flamestream.fenced.reading import read_all, read_items, read_moments
 from flamestream.fenced.tail import Cursor, _Place
 from flamestream.model.ids import (
     Attempt,
@@ -70,13 +70,15 @@ LAST: Final = {
 }
 DELIVERED: Final = (ITEMS, LAST)
 """What readers find, and a next attempt."""
+WRITTEN: Final = 1_764_292_800_000_000
+"""By the clock of who writes a files sink."""
 
 
 # --- files --------------------------------------------------------------------------------------------------
 
 
 def _writing(folder: Path) -> Writing:
-    return Writing(FencedFolder(folder), False, JOB, SINK, WRITER)
+    return Writing(FencedFolder(folder), False, JOB, SINK, WRITER, lambda: WRITTEN)
 
 
 def _write_files(folder: Path, _: object) -> None:
@@ -93,7 +95,7 @@ def _read_files(folder: Path) -> object:
     writing = _writing(folder)
     last = writing.open(OpenSink(_fence(5), SINK, SLOTS))
     writing.close()
-    return items, last
+    return items, last, sorted(read_moments(folder))
 
 
 CURSOR: Final = Cursor(
@@ -288,7 +290,10 @@ def _read_part(folder: Path) -> object:
 
 
 SINKS: Final = (
-    Format("files-sink", _write_files, _read_files, (DELIVERED,)),
+    Format(
+        "files-sink", _write_files, _read_files,
+        ((*DELIVERED, []), (*DELIVERED, [(0, 1, WRITTEN), (0, 2, WRITTEN), (1, 1, WRITTEN)])),
+    ),  # fmt: skip
     Format("events-cursor", _write_cursor, _read_cursor, (CURSOR,)),
     Format("kafka-header", _write_header, _read_header, (PLACE,)),
     Format(

@@ -1,6 +1,6 @@
 """The page of a cluster as an operator serves it, over a stand-in of the API server and of the coordinators."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import Any
@@ -65,11 +65,35 @@ def pod(namespace: str, name: str, of: str, role: str) -> Object:
     }
 
 
+class Readers:
+    """`ReadingPods`, as far as a page asks them: a pod ends at once, unless it is to hang, and its log is what `said`
+    has."""
+
+    def __init__(self, shown: "ShownCluster") -> None:
+        self._shown = shown
+        self.asked: list[tuple[str, Sequence[str]]] = []
+        """The pods that were made, with their arguments."""
+        self.removed: list[str] = []
+        self.said, self.phase, self.launched = "[]", "Succeeded", True
+
+    async def trace(self, key: tuple[str, str], name: str, arguments: Sequence[str]) -> bool:
+        if self.launched:
+            self.asked.append((name, arguments))
+            self._shown.users.logs[name] = ["printed by the application", self.said]
+            made = pod(key[0], name, key[1], "trace")
+            self._shown.cluster.put_pod({**made, "status": {"phase": self.phase}})
+        return self.launched
+
+    async def remove(self, namespace: str, name: str) -> None:
+        self.removed.append(name)
+
+
 class ShownCluster:
     """One replica of the operator. `leads`: whether it has coordinators."""
 
     def __init__(self, users: Users, *, leads: bool = True, port: int = 0, **settings: Any) -> None:
         self.users, self.cluster, self.said, self.history = users, Cluster(), Said(), History()
+        self.readers = Readers(self)
         self.leads, self.others = leads, set[str]()
         """Jobs that another leader has."""
         usual = {"hosts": ("page.example",), "actions": True, "drills": True}
@@ -90,8 +114,10 @@ class ShownCluster:
     async def served(self) -> AsyncIterator[web.AppRunner]:
         users: Any = self.users
         said: Any = self.said
+        readers: Any = self.readers
         runner = await serve_page(
-            self.settings, users, self.cluster, lambda: said if self.leads else None, self.history,
+            self.settings, users, self.cluster, lambda: said if self.leads else None,
+            lambda: readers if self.leads else None, self.history,
             lambda job: None if self.leads and job not in self.others else "coordinators",
         )  # fmt: skip
         try:

@@ -49,8 +49,9 @@ VERDICT = {
     "unexpectedInput": 0,
     "time": "7",
     "rows": [{"key": "A", "state": 3}],
+    "traced": [],
 }
-"""What a pod beside the job prints: of an audit, and of a query."""
+"""What a pod beside the job prints: of an audit, of a query, and of a look for an item."""
 
 
 def answer(words: list[str], given: str) -> str:

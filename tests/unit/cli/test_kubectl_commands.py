@@ -94,6 +94,8 @@ COMMANDS: dict[str, tuple[list[str], dict[str, Any]]] = {
                       "get configmaps": {"items": []}, "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
     "query": (["j", "seen[7]"], {"create": POD, "flamestreamjobs": JOB, "logs": '{"time": "7", "rows": [{"state": 3}]}',
                                  "get pods": {"items": [POD]}, "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
+    "trace": (["j", "north"], {"create": POD, "flamestreamjobs": JOB, "logs": '{"traced": []}', "get pods": {"items": [POD]},
+                               "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
     "cat": (["index", "j"], {"create": POD, "flamestreamjobs": JOB, "logs": '{"payload": 1}', "get pods": {"items": [POD]},
                              "get pod": {**POD, "status": ENDED}, "delete": "ok"}),
 }  # fmt: skip

@@ -35,6 +35,7 @@ COMMANDS = {
     "list": "list", "status": "status j", "suspend": "suspend j", "resume": "resume j",
     "savepoint": "savepoint j", "drill": "drill j", "audit": "audit j", "cat": "cat index j",
     "logs": "logs j", "upgrade": "upgrade j", "query": "query j seen[7]",
+    "trace": "trace j north",
 }  # fmt: skip
 EVERYWHERE = [
     Line(f"{command} {option}", line, f"{line} {option} elsewhere")
@@ -71,6 +72,9 @@ LINES = [
     Line("upgrade --diff", "upgrade j", "upgrade j --diff"),
     Line("cat SINK", "cat index j", "cat other j"),
     Line("cat --limit", "cat index j", "cat index j --limit 3"),
+    Line("trace TEXT", "trace j north", "trace j south"),
+    Line("trace --sink", "trace j north", "trace j north --sink index"),
+    Line("trace --limit", "trace j north", "trace j north --limit 3"),
     Line("query ROWS", "query j seen[7]", "query j seen[8]"),
     Line("query --at", "query j seen[7]", "query j seen[7] --at strict"),
     Line("query --at-least", "query j seen[7]", "query j seen[7] --at-least 5"),

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import msgspec
@@ -32,8 +33,10 @@ ACCESS = ZooKeeperAccess("z:2181", "default.words:secret", "an authority")
 class Pod:
     """What the pod sees."""
 
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.folder = folder
+    def __init__(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch, tool: ModuleType = audit_main
+    ) -> None:
+        self.folder, self.tool = folder, tool
         self.asked: list[tuple[object, ...]] = []
         self._patch = monkeypatch.setattr
         (folder / "driver-b.json").write_text(json.dumps(CONFIG))
@@ -50,10 +53,10 @@ class Pod:
             self.asked.append(arguments)
             return past.last_commit()
 
-        self._patch(audit_main, "read_any_driver_config", lambda: read_any_driver_config(self.folder))
-        self._patch(audit_main, "read_job", lambda: job.job)
-        self._patch(audit_main, "read_zookeeper", lambda: read_zookeeper(self.folder))
-        self._patch(audit_main, "committed_there", there)
+        self._patch(self.tool, "read_any_driver_config", lambda: read_any_driver_config(self.folder))
+        self._patch(self.tool, "read_job", lambda: job.job)
+        self._patch(self.tool, "read_zookeeper", lambda: read_zookeeper(self.folder))
+        self._patch(self.tool, "committed_there", there)
         self._patch(audit_main, "MESSAGE", self.folder / "termination-log")
 
 

@@ -24,10 +24,10 @@ from flamestream_operator.objects.meta import identity
 from flamestream_operator.objects.network import build_network_policy
 from flamestream_operator.objects.pods import (
     Launch,
-    build_audit_pod,
     build_driver_config,
     build_driver_pod,
     build_executor_template,
+    build_reading_pod,
     build_preflight_pod,
     build_trial_pod,
 )
@@ -84,11 +84,12 @@ def all_pods(launch: Launch) -> list[dict[str, Any]]:
         "kind": "FlameStreamDrill",
         "metadata": {"name": "d", "uid": "v"},
     }
-    audit = build_audit_pod(launch, drill, "d-audit", ["j-app-0123456789ab"])
-    return [build_driver_pod(launch), build_executor_template(launch), build_trial_pod(launch), audit]
+    audit = build_reading_pod(launch, drill, "d-audit", "audit", copies=["j-app-0123456789ab"])
+    trace = build_reading_pod(launch, JOB, "j-trace-1", "trace", ["--", "text"], seconds=60)
+    return [build_driver_pod(launch), build_executor_template(launch), build_trial_pod(launch), audit, trace]
 
 
-@pytest.mark.parametrize("number", range(4), ids=["driver", "executor", "trial", "audit"])
+@pytest.mark.parametrize("number", range(5), ids=["driver", "executor", "trial", "audit", "trace"])
 def test_every_pod_is_restricted_whatever_the_user_adds(number: int) -> None:
     pod = all_pods(a_launch())[number]
     spec = pod["spec"]
@@ -123,7 +124,7 @@ def test_only_the_driver_sees_the_token() -> None:
     seen = {
         pod["metadata"]["labels"]["flamestream.dev/role"]: secrets_in(pod) for pod in all_pods(a_launch())
     }
-    assert seen == {"driver": ["token", "spark"], "worker": ["spark"], "audit": []}
+    assert seen == {"driver": ["token", "spark"], "worker": ["spark"], "audit": [], "trace": []}
     assert set(build_token(JOB, 1, "")["stringData"]) == {"token", "spark"}
 
 
@@ -139,7 +140,7 @@ def test_workers_see_no_login_and_pods_beside_the_job_see_that_alone() -> None:
     private = {role: volumes & {"secret", "zookeeper"} for role, volumes in seen.items()}
     assert private == {
         "driver": {"secret", "zookeeper"}, "worker": {"secret"}, "audit": {"zookeeper"},
-        "preflight": {"zookeeper"},
+        "trace": {"zookeeper"}, "preflight": {"zookeeper"},
     }  # fmt: skip
     mounts = build_driver_pod(a_launch())["spec"]["containers"][0]["volumeMounts"]
     assert {"name": "zookeeper", "mountPath": str(ZOOKEEPER), "readOnly": True} in mounts

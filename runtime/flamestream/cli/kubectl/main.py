@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from queue import Queue
 from typing import Annotated, Any, Final
 
+import msgspec
 import typer
 
+from flamestream.audit.descent import MOST, Descent
 from flamestream.cli import frame
 from flamestream.cli.kubectl import drill, query, watch
 from flamestream.cli.kubectl.beside import beside, exit_code
@@ -21,8 +23,10 @@ from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.options import Context, JobName, Namespace
 from flamestream.cli.kubectl.screen import lines, row, table
 from flamestream.cli.output import Json, answer, as_json, say
+from flamestream.cli.views.trace import told
 from flamestream.job.drills.status import CodeResult, codes_in_words
 from flamestream.job.exit_codes import ExitCode
+from flamestream.model.decoding import from_json
 from flamestream.model.errors import ManifestError, Retryable, UserError
 
 app = frame.command_line("kubectl flamestream", "FlameStreamJobs in a cluster.")
@@ -232,6 +236,35 @@ def audit(
     )
     if not found["clean"]:
         raise typer.Exit(ExitCode.DIFFERENCE)
+
+
+@app.command()
+def trace(
+    job: JobName,
+    text: Annotated[
+        str, typer.Argument(help="A text that is in the item, as `cat` prints it.", show_default=False)
+    ],
+    sink: Annotated[str, typer.Option(help="Look in this sink alone.", show_default=False)] = "",
+    limit: Annotated[int, typer.Option(min=1, max=MOST, help="The newest so many.")] = 10,
+    namespace: Namespace = "",
+    context: Context = "",
+    json: Json = False,
+) -> None:
+    """Show where delivered items came from, in a pod beside the job: the record of the source, the run that it
+    entered in, the slot and the bundle that the item left in, and when.
+
+    Example: [bold]kubectl flamestream trace inverted-index '"word":"flame"'[/bold]
+    """
+    asked = ["python3", "-m", "flamestream_operator.tools.trace_main", f"--sink={sink}", f"--limit={limit}"]
+    cluster = Cluster(namespace, context)
+    with beside(cluster, job, [*asked, "--", text]) as pod:
+        said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
+    if not said:
+        raise Retryable(f"the look at {job!r} ended without a word: try again, or look at its pod's events")
+    found = from_json(said[-1])
+    if "error" in found:
+        raise UserError(f"the items of {job!r} cannot be traced: {found['error']['message']}")
+    answer(found["traced"], told(msgspec.convert(found["traced"], list[Descent]), text), json)
 
 
 @app.command()

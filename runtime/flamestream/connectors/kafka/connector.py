@@ -15,7 +15,7 @@ from flamestream.connectors.kafka.source_topic import EARLIEST, LATEST
 from flamestream.connectors.kit import connector as kit
 from flamestream.connectors.kit.producer import ServerProducer
 from flamestream.connectors.kit.standing import Place
-from flamestream.fenced.reading import Item
+from flamestream.fenced.reading import Item, Written
 from flamestream.model.payloads.registry import name_of_type
 from flamestream.model.records import KafkaRecord
 from flamestream.net.kafka.clients import KafkaAccess, require_package, with_absolute_files
@@ -171,6 +171,11 @@ class KafkaSinkSpec(KafkaAccess, kit.SinkSettings, frozen=True, forbid_unknown_f
         from flamestream.connectors.kafka.reading import read_topic
 
         return read_topic(self, job, where)
+
+    def moments(self, where: str, job: str, sink: str) -> Iterator[Written]:
+        from flamestream.connectors.kafka.reading import read_moments
+
+        return read_moments(self, job, where)
 
     def in_order(self) -> bool:
         return False

@@ -16,7 +16,7 @@ from typing import Any
 from flamestream.connectors.kafka.connector import KafkaSinkSpec
 from flamestream.connectors.kafka.formats import Decode, decoder_of
 from flamestream.connectors.kafka.items import place_in, tag_of
-from flamestream.fenced.reading import Item
+from flamestream.fenced.reading import Item, Written
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.ids import SequenceNumber, Slot
 from flamestream.model.meta import Meta
@@ -36,6 +36,24 @@ def read_topic(spec: KafkaSinkSpec, job: str, where: str) -> Iterator[Item]:
         raise UserError(str(error)) from error
     _check_from_the_first(found, f"{where}: topic {spec.topic!r}")
     return iter(found)
+
+
+def read_moments(spec: KafkaSinkSpec, job: str, where: str) -> Iterator[Written]:
+    """When each bundle was written, as the topic's timestamps have it: a record's is taken when it is produced, or when
+    the broker has appended it. Raises UserError if the topic cannot be read."""
+    tag = tag_of(job, where.removeprefix("spec.sinks."))
+    try:
+        _, messages = visible(
+            Clients(spec, f"{job}-{where.removeprefix('spec.sinks.')}"),
+            spec.topic, spec.form == "transactional", where,
+        )  # fmt: skip
+        for message in messages:
+            headers: Any = message.headers()
+            place, (kind, moment) = place_in(headers), message.timestamp()
+            if place is not None and place.tag == tag and kind:
+                yield Slot(place.slot), SequenceNumber(place.sequence), moment * 1000
+    except BrokersAway as error:
+        raise UserError(str(error)) from error
 
 
 def _items(spec: KafkaSinkSpec, tag: bytes, clients: Clients, where: str) -> Iterator[Item]:

@@ -25,7 +25,7 @@ import msgspec
 from flamestream.connectors.kit.ownership import Owned
 from flamestream.connectors.kit.spec import one_of
 from flamestream.connectors.kit.standing import Place
-from flamestream.fenced.reading import Item
+from flamestream.fenced.reading import Item, Written
 from flamestream.model.errors import UserError
 from flamestream.model.ids import SinkName, WorkerId
 from flamestream.model.time import FrontId
@@ -207,6 +207,10 @@ class SinkSettings(Settings, frozen=True, kw_only=True):
         """All items that it holds, in the total order. Raises UserError if they are not of `job`, where one
         is named."""
         raise UserError(f"{where}: {_CANNOT_READ}")
+
+    def moments(self, where: str, job: str, sink: str) -> Iterator[Written]:
+        """When its bundles were written, of those whose place in the sink says it: microseconds since 1970."""
+        return iter(())
 
     def in_order(self) -> bool:
         """Whether `read` gives what was delivered in the order in which it was, and not only what stands

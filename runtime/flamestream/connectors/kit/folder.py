@@ -8,7 +8,8 @@ the loop (blocking.py). Format: log.py, fences.py.
 
 import os
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from io import FileIO
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from flamestream.core.protocol.actions import Bundle, Deliver, OpenSink
 from flamestream.core.protocol.events import LastBundle
 from flamestream.fenced.fences import Counted, FencedFolder, Pointer
 from flamestream.fenced.log import encode_record, scan
-from flamestream.fenced.reading import Item, read_items
+from flamestream.fenced.reading import Item, Written, read_items, read_moments
 from flamestream.model.errors import Corrupt, Fenced
 from flamestream.model.ids import NO_FENCE, Fence, SinkName, Slot, WorkerId
 from flamestream.ports import Consumer
@@ -51,6 +52,9 @@ class FolderSink(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=
     def read(self, where: str, job: str, sink: str) -> Iterator[Item]:
         return read_items(Path(self.path), (job, sink) if job else None)
 
+    def moments(self, where: str, job: str, sink: str) -> Iterator[Written]:
+        return read_moments(Path(self.path))
+
     def owned(self) -> Owned | None:
         return owner_of_logs(self.path)
 
@@ -58,14 +62,22 @@ class FolderSink(SinkSettings, frozen=True, forbid_unknown_fields=True, kw_only=
         remove_logs(self.path)
 
 
+def _now() -> int:
+    return time.time_ns() // 1000
+
+
 class Writing:
     """The blocking half: one log under one fence. A close waits for the call under way, whose descriptor it
     would take away."""
 
-    def __init__(self, folder: FencedFolder, sync: bool, job: str, sink: SinkName, writer: WorkerId) -> None:
+    def __init__(
+        self, folder: FencedFolder, sync: bool, job: str, sink: SinkName, writer: WorkerId,
+        clock: Callable[[], int] = _now,
+    ) -> None:  # fmt: skip
+        """`clock` gives microseconds since 1970."""
         self._folder = folder
         self._sync = sync
-        self._job, self._sink, self._writer = job, sink, writer
+        self._job, self._sink, self._writer, self._clock = job, sink, writer, clock
         self._fence: Fence = NO_FENCE
         self._ledger = Ledger()
         self._lock = threading.Lock()
@@ -93,7 +105,7 @@ class Writing:
                 raise Fenced(f"delivery {action.number} is of {action.fence}, the log of {self._fence}")
             fresh = self._ledger.check(action.bundles)
             if fresh:
-                self._append(encode_record(action.fence, action.number, fresh))
+                self._append(encode_record(action.fence, action.number, fresh, self._clock()))
                 self._ledger.take(fresh)
             # (!) Behind the write: who has opened a newer fence meanwhile counts this log only up to what it
             # had read.

@@ -14,6 +14,7 @@ from flamestream.job.moments import precise
 from flamestream_operator.api.drill import DrillSpec, Fault
 from flamestream_operator.drills.reconciler import DrillReconciler
 from flamestream_operator.jobs.handlers import Tools
+from flamestream_operator.jobs.reading_pods import ReadingPods
 from flamestream_operator.objects import names
 from support.operator.drill_world import CLEAN, KEY, SITE, World
 
@@ -166,7 +167,7 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
     )  # fmt: skip
     asyncio.run(
         DrillReconciler(
-            operator.jobs,
+            ReadingPods(operator.jobs, SITE, tools),
             SITE,
             tools,
             whole.kubernetes,  # type: ignore[arg-type]  # an audit strikes no pod

@@ -13,7 +13,7 @@ from flamestream.ui import server, viewers
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.objects.meta import Object
-from flamestream_operator.page import cluster_jobs, serving
+from flamestream_operator.page import cluster_jobs, serving, traced_items
 from flamestream_operator.page.history import History
 from flamestream_operator.page.relay import Relay
 from support.operator.shown_cluster import ShownCluster, job, pod
@@ -338,6 +338,113 @@ def test_an_audit_that_has_ended_without_a_verdict_says_why() -> None:
     asked(made, steps)
 
 
+ITEM = "/api/v1/jobs/shop.sales/item?text=north&sink=totals"
+
+
+def may_trace() -> ShownCluster:
+    return shown(users(("ann", "create", "pods", "shop"), *looks("bob", "shop")))
+
+
+async def traced(session: Session) -> Any:
+    while (ran := await found(session, ITEM))["state"] == "running":
+        await asyncio.sleep(0.01)
+    return ran
+
+
+def test_an_item_is_traced_by_a_pod_beside_the_job_for_who_may_make_one() -> None:
+    made = may_trace()
+    made.readers.said = '{"traced": [{"sink": "totals", "payload": "north"}]}'
+
+    async def steps(session: Session) -> None:
+        assert (await found(session, ITEM))["state"] == "never"
+        assert await code(session, ITEM, as_user("bob")) == 403, "an answer has the job's data"
+        assert await code(session, ITEM, as_user("bob"), "POST") == 403
+        assert await code(session, ITEM, ANN | {"Sec-Fetch-Site": "cross-site"}, "POST") == 403
+        assert made.readers.asked == []
+        assert await code(session, ITEM, ANN, "POST") == 202
+        ran = await traced(session)
+        assert (ran["code"], ran["answer"]) == (0, [{"sink": "totals", "payload": "north"}])
+        ((name, arguments),) = made.readers.asked
+        assert list(arguments) == ["--sink=totals", "--limit=20", "--", "north"]
+        assert made.readers.removed == [name], "it does not stay"
+
+    asked(made, steps)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ('{"error": {"category": "user", "message": "a socket sink cannot be read"}}', "a socket sink"),
+        ("no document", "without an answer"),
+        ('{"traced": ', "without an answer"),
+        ('{"records": 5}', "without an answer"),
+    ],
+)
+def test_a_look_for_an_item_that_found_no_answer_says_why(said: str, words: str) -> None:
+    made = may_trace()
+    made.readers.said = said
+
+    async def steps(session: Session) -> None:
+        assert await code(session, ITEM, ANN, "POST") == 202
+        ran = await traced(session)
+        assert ran["code"] != 0 and words in ran["answer"]["error"]["message"]
+
+    asked(made, steps)
+
+
+def test_a_job_that_cannot_be_launched_has_no_item(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = may_trace()
+    made.readers.launched = False
+
+    async def steps(session: Session) -> None:
+        assert await code(session, ITEM, ANN, "POST") == 202
+        assert "was not launched" in (await traced(session))["answer"]["error"]["message"]
+
+    asked(made, steps)
+
+
+def test_a_pod_that_does_not_answer_is_waited_for_so_long_and_removed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And one that an operator before this one has left is removed, too."""
+    monkeypatch.setattr(traced_items, "SECONDS", 0.3)
+    made = may_trace()
+    made.readers.phase = "Pending"
+    made.cluster.put_pod(pod("shop", "sales-trace-left", "sales", "trace"))
+
+    async def steps(session: Session) -> None:
+        assert await code(session, ITEM, ANN, "POST") == 202
+        assert await code(session, ITEM, ANN, "POST") == 409, "one of a job at a time"
+        assert "has not answered" in (await traced(session))["answer"]["error"]["message"]
+        assert made.readers.removed == ["sales-trace-left", made.readers.asked[0][0]]
+
+    asked(made, steps)
+
+
+def test_a_server_that_ends_leaves_no_pod_that_traces() -> None:
+    made = may_trace()
+    made.readers.phase = "Pending"
+
+    async def steps(session: Session) -> None:
+        assert await code(session, ITEM, ANN, "POST") == 202
+        while not made.readers.asked:
+            await asyncio.sleep(0.01)
+
+    asked(made, steps)
+    assert made.readers.removed == [made.readers.asked[0][0]]
+
+
+@pytest.mark.parametrize("query", ["", "?text=", f"?text={'x' * 1001}"])
+def test_an_item_without_a_text_of_a_bounded_length_is_not_looked_for(query: str) -> None:
+    made = may_trace()
+
+    async def steps(session: Session) -> None:
+        assert await code(session, f"/api/v1/jobs/shop.sales/item{query}", ANN, "POST") == 400
+        assert made.readers.asked == []
+
+    asked(made, steps)
+
+
 @pytest.mark.parametrize(("actions", "drills"), [(False, True), (True, False)])
 def test_without_actions_nothing_is_made(actions: bool, drills: bool) -> None:
     made = shown(actions=actions, drills=drills)
@@ -346,7 +453,8 @@ def test_without_actions_nothing_is_made(actions: bool, drills: bool) -> None:
         assert not (await found(session, "/api/v1"))["actions"]
         assert await code(session, DRILL, ANN, "POST") in (403, 404)
         assert await code(session, AUDIT, ANN, "POST") in (403, 404)
-        assert made.users.made == []
+        assert await code(session, ITEM, ANN, "POST") in (403, 404)
+        assert made.users.made == made.readers.asked == []
 
     asked(made, steps)
 
@@ -752,7 +860,7 @@ def test_only_so_many_jobs_are_followed(monkeypatch: pytest.MonkeyPatch) -> None
     cluster, nobody = Cluster(), Users()
     for name in ("a", "b", "c"):
         cluster.jobs.put(job("shop", name))
-    source = cluster_jobs.ClusterJobs(cluster, lambda: None, nobody, History(), drills=True, actions=True)
+    source = cluster_jobs.ClusterJobs(cluster, lambda: None, lambda: None, nobody, History(), drills=True, actions=True)
     for name in ("a", "b", "a", "c"):
         source.samples(f"shop.{name}")
     assert list(source._followed) == ["shop.a", "shop.c"]

@@ -92,9 +92,14 @@ class Operator:
         if (page := self._env.page) is not None:
             ports.append(
                 await serve_page(
-                    page, self._api, self._cluster, lambda: self._hosting, lambda: self._readers,
-                    self._history, self._shown_by,
-                )  # fmt: skip
+                    page,
+                    self._api,
+                    self._cluster,
+                    lambda: self._hosting,
+                    lambda: self._readers,
+                    self._history,
+                    self._shown_by,
+                )
             )
         stop = self._stop
         _heed(stop)

@@ -27,7 +27,6 @@ from flamestream_operator.jobs.decide import status_of
 from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.observed import ended_containers, phase_of
 from flamestream_operator.jobs.reading_pods import ReadingPods
-from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Key
 from flamestream_operator.kube.events import EventSender
 from flamestream_operator.objects import names

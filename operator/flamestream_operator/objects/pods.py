@@ -401,7 +401,7 @@ def build_preflight_pod(launch: Launch, name: str, before: str = "") -> Object:
     return pod
 
 
-def build_reading_pod(  # noqa: PLR0913  # each is another's to choose
+def build_reading_pod(
     launch: Launch,
     of: Object,
     name: str,

@@ -51,7 +51,8 @@ async def serve_page(
     elsewhere: Callable[[str], str | None],
 ) -> web.AppRunner:
     """Serve until the runner is cleaned up. `hosting` gives the coordinators of this process, `readers` what makes
-    pods beside jobs; None: it does not lead. `elsewhere`: the Service whose leader answers for a job ("": for all of them); None: this process does."""
+    pods beside jobs; None: it does not lead. `elsewhere`: the Service whose leader answers for a job ("": for all of
+    them); None: this process does."""
     jobs = ClusterJobs(
         cluster, hosting, readers, api, history, drills=settings.drills, actions=settings.actions
     )

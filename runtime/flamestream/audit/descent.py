@@ -99,7 +99,9 @@ def descents(
         for item in sinks.read(*place):
             newest.take(item)
         now, wanted = clock(), {item[1:3] for item in newest.items}
-        moments = {each[:2]: each[2] for each in sinks.moments(*place) if each[:2] in wanted} if wanted else {}
+        moments = (
+            {each[:2]: each[2] for each in sinks.moments(*place) if each[:2] in wanted} if wanted else {}
+        )
         for item in newest.items:
             one, bundle = _descent(checked, last, sources, name, item, now), item[1:3]
             after = timestamp_of(newest.bundles[bundle])

@@ -72,6 +72,7 @@ DELIVERED: Final = (ITEMS, LAST)
 """What readers find, and a next attempt."""
 WRITTEN: Final = 1_764_292_800_000_000
 """By the clock of who writes a files sink."""
+MOMENTS: Final = [(0, 1, WRITTEN), (0, 2, WRITTEN), (1, 1, WRITTEN)]
 
 
 # --- files --------------------------------------------------------------------------------------------------
@@ -291,9 +292,11 @@ def _read_part(folder: Path) -> object:
 
 SINKS: Final = (
     Format(
-        "files-sink", _write_files, _read_files,
-        ((*DELIVERED, []), (*DELIVERED, [(0, 1, WRITTEN), (0, 2, WRITTEN), (1, 1, WRITTEN)])),
-    ),  # fmt: skip
+        "files-sink",
+        _write_files,
+        _read_files,
+        ((*DELIVERED, []), (*DELIVERED, MOMENTS)),
+    ),
     Format("events-cursor", _write_cursor, _read_cursor, (CURSOR,)),
     Format("kafka-header", _write_header, _read_header, (PLACE,)),
     Format(

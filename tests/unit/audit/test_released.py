@@ -30,7 +30,13 @@ def traced(folder: Path, written: int = COMMITTED) -> tuple[list[Descent], list[
 def test_an_item_left_no_sooner_than_the_newest_run_of_its_bundle_was_stamped() -> None:
     """A bundle has items of several runs: which of them has the text does not matter."""
     newest = Newest("old", 10)
-    for time, sequence, payload in ((5, 1, "old"), (6, 1, "new"), (7, 2, "new"), (8, 3, "old"), (9, 3, "new")):
+    for time, sequence, payload in (
+        (5, 1, "old"),
+        (6, 1, "new"),
+        (7, 2, "new"),
+        (8, 3, "old"),
+        (9, 3, "new"),
+    ):
         newest.take((meta_of(Time(time), 0), Slot(0), SequenceNumber(sequence), payload))
         newest.take((meta_of(Time(time + 90), 0), Slot(1), SequenceNumber(sequence), "of another slot"))
     assert newest.bundles == {(0, 1): 6, (0, 3): 9}

@@ -33,9 +33,7 @@ ACCESS = ZooKeeperAccess("z:2181", "default.words:secret", "an authority")
 class Pod:
     """What the pod sees."""
 
-    def __init__(
-        self, folder: Path, monkeypatch: pytest.MonkeyPatch, tool: ModuleType = audit_main
-    ) -> None:
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, tool: ModuleType = audit_main) -> None:
         self.folder, self.tool = folder, tool
         self.asked: list[tuple[object, ...]] = []
         self._patch = monkeypatch.setattr

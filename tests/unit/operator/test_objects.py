@@ -27,8 +27,8 @@ from flamestream_operator.objects.pods import (
     build_driver_config,
     build_driver_pod,
     build_executor_template,
-    build_reading_pod,
     build_preflight_pod,
+    build_reading_pod,
     build_trial_pod,
 )
 from flamestream_operator.objects.rights import build_role

@@ -860,7 +860,9 @@ def test_only_so_many_jobs_are_followed(monkeypatch: pytest.MonkeyPatch) -> None
     cluster, nobody = Cluster(), Users()
     for name in ("a", "b", "c"):
         cluster.jobs.put(job("shop", name))
-    source = cluster_jobs.ClusterJobs(cluster, lambda: None, lambda: None, nobody, History(), drills=True, actions=True)
+    source = cluster_jobs.ClusterJobs(
+        cluster, lambda: None, lambda: None, nobody, History(), drills=True, actions=True
+    )
     for name in ("a", "b", "a", "c"):
         source.samples(f"shop.{name}")
     assert list(source._followed) == ["shop.a", "shop.c"]

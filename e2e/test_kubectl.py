@@ -11,13 +11,16 @@ import pytest
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
 from e2e.support.installation import RELEASE, ROOT, SYSTEM, Installation
-from e2e.support.kube import RBAC, Kube, until
+from e2e.support.kube import RBAC, Kube, Object, until
 from e2e.support.page import VIEWER, asked, forwarded, proxied, token
 
 sys.path.append(str(ROOT / "tests"))
 from support.browser import Browser  # it is the tests'
 
 KEPT = ROOT / "artifacts" / "page"
+JOBS = {"apiGroups": ["flamestream.dev"], "resources": ["flamestreamjobs"], "verbs": ["get"]}
+DRILLS = {"apiGroups": ["flamestream.dev"], "resources": ["flamestreamdrills"], "verbs": ["list", "create"]}
+PODS = {"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +84,74 @@ def test_suspend_says_at_which_epoch_and_resume_waits(job: FolderJob) -> None:
     assert job.condition("Ready")["status"] == "True"
 
 
+def account_with(kube: Kube, name: str, *rules: Object) -> list[Object]:
+    """An account, and its rights in the namespace."""
+    meta, subject = {"name": name}, {"kind": "ServiceAccount", "name": name, "namespace": kube.namespace}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
+        {"apiVersion": RBAC, "kind": "Role", "metadata": meta, "rules": list(rules)},
+        {
+            "apiVersion": RBAC,
+            "kind": "RoleBinding",
+            "metadata": meta,
+            "roleRef": ref,
+            "subjects": [subject],
+        },
+    ]
+
+
+def words_of(job: FolderJob) -> str:
+    """A text that is in an item, as `cat` prints it."""
+    return job.typed("cat", "index", job.name, "--limit", "1").strip()[1:-1]
+
+
+def test_trace_says_which_record_an_item_comes_from_and_when_it_left(job: FolderJob) -> None:
+    text = words_of(job)
+    (found,) = json.loads(job.typed("trace", job.name, text, "--limit", "1", "--json"))
+    assert found["records"] > found["position"] and found["vertices"]
+    assert found["time"] <= found["released_after"] <= found["released_before"]
+    said = job.typed("trace", job.name, text, "--limit", "1")
+    assert "  released " in said and "  from " in said
+    job.typed("trace", job.name, text, "--sink", "no-such-sink", code=2)
+
+
+def test_the_page_traces_audits_and_shows_what_a_terminal_has_audited(
+    job: FolderJob, kube: Kube, tmp_path: Path
+) -> None:
+    """By an account that may make pods and drills; as in a browser."""
+    name, text = f"{kube.namespace}.{job.name}", words_of(job)
+    path = f"/jobs/{name}"
+    kube.apply(*account_with(kube, "asker", JOBS, DRILLS, PODS))
+    with forwarded(f"service/{RELEASE}-ui", 80) as address, Browser(tmp_path / "profile") as browser:
+        mine = token("asker", kube.namespace)
+        until("the right counts", lambda: asked(address, path, f"Bearer {mine}")[0] == 200, 90)
+        assert asked(address, f"{path}/item?text=a", f"Bearer {token(VIEWER)}", "POST")[0] == 403
+        browser.wide(1280)
+        browser.open(f"{address}/#token={mine}&/jobs/{name}/item")
+        browser.until("document.querySelector('input[name=text]')")
+        browser.value(f"document.querySelector('input[name=text]').value = {json.dumps(text)}; 1")
+        browser.value("document.querySelector('form').requestSubmit(); 1")
+        browser.until("document.querySelector('.descent')", 120)
+        assert "released" in browser.value("document.querySelector('.descent').innerText")
+        browser.screenshot(KEPT / "cluster-item.png")
+        pods = [pod["metadata"]["name"] for pod in kube.list("Pod", f"flamestream.dev/job={job.name}")]
+        until("its pod is gone", lambda: not [each for each in pods if "-trace-" in each], 30)
+        browser.value(f"location.hash = '#/jobs/{name}/audit'; 1")
+        browser.until(
+            "document.querySelector('button.main') && !document.querySelector('button.main').disabled"
+        )
+        browser.value("document.querySelector('button.main').click(); 1")
+        browser.until("document.querySelector('.verdict')", 240)
+        assert browser.value("document.querySelector('.verdict').innerText") == "Clean"
+        assert "By drill" in browser.value("document.body.innerText")
+        browser.screenshot(KEPT / "cluster-audit.png")
+        assert browser.faults == []
+        job.typed("audit", job.name)
+        shown = lambda: asked(address, f"{path}/audit", f"Bearer {mine}")[1]["answer"]["said"][0]  # noqa: E731
+        until("the terminal's is the last", lambda: "kubectl" in shown(), 30)
+
+
 def test_chromium_sees_the_list_and_one_job(job: FolderJob, kube: Kube, tmp_path: Path) -> None:
     name = f"{kube.namespace}.{job.name}"
     with forwarded(f"service/{RELEASE}-ui", 80) as address, Browser(tmp_path / "profile") as browser:
@@ -131,29 +202,14 @@ def test_kubectls_proxy_leads_to_it_too(job: FolderJob, kube: Kube, tmp_path: Pa
 def test_rights_are_the_callers_own_and_who_may_drills_from_the_page(job: FolderJob, kube: Kube) -> None:
     path = f"/jobs/{kube.namespace}.{job.name}"
     drill = f"{path}/drill?kill=worker&after=0.5"
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "driller"}}
-    rules = [
-        {"apiGroups": ["flamestream.dev"], "resources": ["flamestreamjobs"], "verbs": ["get"]},
-        {"apiGroups": ["flamestream.dev"], "resources": ["flamestreamdrills"], "verbs": ["list", "create"]},
-    ]
-    role = {"apiVersion": RBAC, "kind": "Role", "metadata": {"name": "driller"}, "rules": rules}
-    subject = {"kind": "ServiceAccount", "name": "driller", "namespace": kube.namespace}
-    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "driller"}
-    meta = {"name": "driller"}
-    bound = {
-        "apiVersion": RBAC,
-        "kind": "RoleBinding",
-        "metadata": meta,
-        "roleRef": ref,
-        "subjects": [subject],
-    }
+    account, *rights = account_with(kube, "driller", JOBS, DRILLS)
     with forwarded(f"service/{RELEASE}-ui", 80) as address:
         kube.apply(account)
         mine, viewers = f"Bearer {token('driller', kube.namespace)}", f"Bearer {token(VIEWER)}"
         assert asked(address, path, "Bearer made-up")[0] == 401
         assert asked(address, path, mine)[0] == 403
         assert asked(address, drill, viewers, "POST")[0] == 403, "who may look may not break"
-        kube.apply(role, bound)
+        kube.apply(*rights)
         until("the right counts", lambda: asked(address, path, mine)[0] == 200, 90)
         assert asked(address, f"{path}/logs", mine)[0] == 403
         code, ran = asked(address, drill, mine, "POST")

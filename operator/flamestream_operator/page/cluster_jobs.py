@@ -33,14 +33,17 @@ from flamestream_operator.objects.meta import ROLE, Object, identity, own_name, 
 from flamestream_operator.page.history import History
 from flamestream_operator.page.pod_logs import Logs, PodLogs
 from flamestream_operator.page.shown import (
+    CODES,
     VICTIMS,
     audit_of,
+    audit_of_drill,
+    audit_of_terminal,
     drill_of,
     drill_status,
     is_audit,
+    left_at,
     made_at,
     micros,
-    report_of,
     row_of_object,
     savepoints_of,
 )
@@ -57,7 +60,6 @@ HEAD: Final = 256 << 10
 """Bytes of a driver's log in which its graph is looked for: it is among the first lines."""
 RUNNING: Final = ("Starting", "Running", "Recovering", "Suspending", "Upgrading")
 _STARTED: Final[tuple[Kind, ...]] = ("audit", "drill")
-_CODES: Final = {"Passed": ExitCode.OK, "Failed": ExitCode.DIFFERENCE}
 
 
 class Api(Logs, Protocol):
@@ -182,22 +184,20 @@ class ClusterJobs:
         return self.ran(job, kind)
 
     def ran(self, job: str, kind: Kind) -> Ran:
-        """The newest drill of a job, or the newest that has audited, whoever made it."""
+        """The newest drill of a job, or the newest audit, whoever made it: a drill has it, or the job's object."""
         thing = self._job(job)
         of_kind = [each for each in self._drills(thing) if _has(each, kind)]
         newest = max(of_kind, key=made_at, default=None)
+        if kind == "audit":
+            drilled = Ran() if newest is None else audit_of_drill(newest)
+            typed = audit_of_terminal(thing)
+            return typed if drilled.state != "running" and typed.ended > drilled.ended else drilled
         if newest is None:
             return Ran()
         status, began = drill_status(newest), micros(str(newest["metadata"].get("creationTimestamp") or ""))
         if status.phase not in OVER:
             return Ran(state="running", began=began)
-        code = _CODES.get(status.phase, ExitCode.UNPROVEN)
-        if kind == "audit":
-            since = micros(status.started_at) or began
-            report = report_of(newest, status)
-            return Ran(
-                state="done", began=since, ended=micros(status.finished_at), code=int(code), answer=report
-            )
+        code = CODES.get(status.phase, ExitCode.UNPROVEN)
         return Ran(state="done", began=began, code=int(code), answer=msgspec.to_builtins(status))
 
     async def close(self) -> None:
@@ -244,13 +244,18 @@ class ClusterJobs:
         return [*seen, made]
 
     def _audits(self) -> dict[str, str]:
-        """The verdict of the last drill of each job that has audited."""
-        found: dict[str, str] = {}
+        """The verdict of the last audit of each job that had one."""
+        found: dict[str, tuple[int, bool]] = {}
+        for job in self._cluster.jobs:
+            if (left := left_at(job)) is not None:
+                found[own_name(job)] = left.ended, left.audit.clean
         for drill in sorted(self._cluster.drills, key=made_at):
-            if (audit := drill_status(drill).audit) is not None:
-                job = f"{drill['metadata'].get('namespace')}.{part(drill, 'spec', 'job')}"
-                found[job] = "clean" if audit.clean else "differs"
-        return found
+            status = drill_status(drill)
+            if status.audit is not None:
+                job_name = f"{drill['metadata'].get('namespace')}.{part(drill, 'spec', 'job')}"
+                verdict = micros(status.finished_at), status.audit.clean
+                found[job_name] = max(found.get(job_name, verdict), verdict, key=lambda each: each[0])
+        return {job_name: "clean" if clean else "differs" for job_name, (_, clean) in found.items()}
 
     def _row(self, job: Object, audit: str) -> Row:
         resource, name = status_of(job), own_name(job)

@@ -9,15 +9,19 @@ from typing import Final
 
 import msgspec
 
-from flamestream.job.drills.status import DrillStatus
+from flamestream.job.drills.left_audit import ANNOTATION, LeftAudit, read_left
+from flamestream.job.drills.status import OVER, AuditResult, DrillStatus
+from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest_parts import Seconds
-from flamestream.ui.source import Refused, Row
+from flamestream.ui.source import Ran, Refused, Row
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.kube.cache import Cluster, key_of
 from flamestream_operator.objects.meta import GROUP, Object, own_name, part, whole
 
 ASKED_BY: Final = f"{GROUP}/asked-by"
 """Annotation of a drill: who has started it from the page."""
+CODES: Final = {"Passed": ExitCode.OK, "Failed": ExitCode.DIFFERENCE}
+"""Exit codes of a drill by its phase."""
 VICTIMS: Final = ("worker", "daemon", "executor", "driver", "application")
 
 
@@ -94,14 +98,40 @@ def _drill(job: Object, what: str, by: str, spec: Object) -> Object:
     return whole("FlameStreamDrill", meta, spec={"job": name, **spec})
 
 
-def report_of(drill: Object, status: DrillStatus) -> Mapping[str, object]:
-    """The findings of a drill's audit, as `flamestream audit --json` has it as far as a drill's status says it; without
-    a verdict, why there is none."""
-    audit = status.audit
-    if audit is None:
-        return {
-            "error": {"category": "user", "message": status.message or f"drill {own_name(drill)} has none"}
-        }
+def audit_of_drill(drill: Object) -> Ran:
+    """The audit of a drill, under way or over; without a verdict, why there is none."""
+    status, began = drill_status(drill), micros(str(drill["metadata"].get("creationTimestamp") or ""))
+    if status.phase not in OVER:
+        return Ran(state="running", began=began)
+    if status.audit is not None:
+        answer = _report(status.audit, f"By drill {drill['metadata']['name']}, after {status.done:,} faults.")
+    else:
+        reason = status.message or f"drill {own_name(drill)} has none"
+        answer = {"error": {"category": "user", "message": reason}}
+    return Ran(
+        state="done", began=micros(status.started_at) or began, ended=micros(status.finished_at),
+        code=int(CODES.get(status.phase, ExitCode.UNPROVEN)), answer=answer,
+    )  # fmt: skip
+
+
+def audit_of_terminal(job: Object) -> Ran:
+    """The last audit that was made at a terminal, as the job's object has it."""
+    left = left_at(job)
+    if left is None:
+        return Ran()
+    code = ExitCode.OK if left.audit.clean else ExitCode.DIFFERENCE
+    report = _report(left.audit, "By `kubectl flamestream audit`.")
+    return Ran(state="done", began=left.began, ended=left.ended, code=int(code), answer=report)
+
+
+def left_at(job: Object) -> LeftAudit | None:
+    """The verdict in an annotation of a job; None: there is none, or it cannot be read."""
+    annotations = job["metadata"].get("annotations") or {}
+    return read_left(str(annotations.get(ANNOTATION, "")))
+
+
+def _report(audit: AuditResult, by: str) -> Mapping[str, object]:
+    """A verdict as `flamestream audit --json` has it, as far as a drill's status says it."""
     verdict = {
         name: getattr(audit, name)
         for name in ("delivered", "lost", "doubled", "reordered", "foreign", "misplaced", "not_due")
@@ -110,10 +140,7 @@ def report_of(drill: Object, status: DrillStatus) -> Mapping[str, object]:
         "records": audit.records, "clean": audit.clean, "kept": audit.clean, "empty": not audit.delivered,
         "complete": audit.complete, "verdict": verdict, "places": [], "input": [],
         "bounds": {"epoch": audit.epoch, "complete": audit.complete}, "first_difference": audit.first_difference,
-        "said": [
-            f"By drill {drill['metadata']['name']}, after {status.done:,} faults.",
-            *filter(None, (audit.input, audit.bounds)),
-        ],
+        "said": [by, *filter(None, (audit.input, audit.bounds))],
     }  # fmt: skip
 
 

@@ -10,6 +10,8 @@ import pytest
 
 from flamestream.cli.kubectl import cluster
 from flamestream.cli.kubectl import main as plugin
+from flamestream.job.drills.left_audit import ANNOTATION, LONGEST, LeftAudit, read_left, written_left
+from flamestream.job.drills.status import AuditResult
 from flamestream.model.errors import Retryable
 
 KUBECTL = """#!{python}
@@ -120,6 +122,25 @@ def test_every_command_answers_with_json_and_nothing_else(
     assert said
     for line in said:
         json.loads(line)
+
+
+def test_an_audit_leaves_its_verdict_at_the_job(kubectl: Kubectl, capsys: pytest.CaptureFixture[str]) -> None:
+    """For who looks at the cluster's page; who may not write there is told the verdict all the same."""
+    words, answers = COMMANDS["audit"]
+    kubectl.answers(patch="ok", **answers)
+    typed("audit", *words)
+    (patch,) = [line for line in kubectl.asked if line.startswith("patch ")]
+    text = json.loads(patch[patch.index("{") :])["metadata"]["annotations"][ANNOTATION]
+    left = read_left(text)
+    assert left is not None and left.audit.clean and 0 < left.began <= left.ended
+
+
+def test_a_long_difference_is_left_in_short() -> None:
+    audit = AuditResult(clean=False, lost=3, first_difference="\U0001f600" * 5000, bounds="b" * 5000)
+    text = written_left(LeftAudit(began=1, ended=2, audit=audit))
+    left = read_left(text)
+    assert len(text.encode()) <= LONGEST and left is not None
+    assert (left.audit.lost, left.audit.first_difference[:5]) == (3, "\U0001f600" * 5)
 
 
 def test_a_kubectl_that_does_not_end_is_a_cluster_that_does_not_answer(

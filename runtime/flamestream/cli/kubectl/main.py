@@ -8,6 +8,7 @@ Does not: talk to the API server by itself (cluster.py calls kubectl).
 import heapq
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from queue import Queue
 from typing import Annotated, Any, Final
@@ -24,7 +25,8 @@ from flamestream.cli.kubectl.options import Context, JobName, Namespace
 from flamestream.cli.kubectl.screen import lines, row, table
 from flamestream.cli.output import Json, answer, as_json, say
 from flamestream.cli.views.trace import told
-from flamestream.job.drills.status import CodeResult, codes_in_words
+from flamestream.job.drills.left_audit import ANNOTATION, LeftAudit, written_left
+from flamestream.job.drills.status import AuditResult, CodeResult, codes_in_words
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import ManifestError, Retryable, UserError
@@ -202,16 +204,14 @@ def audit(
     json: Json = False,
 ) -> None:
     """Compare everything that was delivered with the reference interpreter, in a pod beside the job. Exit
-    code 3 for a difference.
+    code 3 for a difference. The verdict stays with the job's object, for the cluster's page.
 
     Each result is compared by the code that made it, of which the operator keeps a copy. With --changed the
     code of now stands for all of it, and a difference may be the edit's.
 
     Example: [bold]kubectl flamestream audit inverted-index[/bold]
     """
-    import json as reader
-
-    cluster = Cluster(namespace, context)
+    cluster, began = Cluster(namespace, context), time.time_ns() // 1000
     asked = ["python3", "-m", "flamestream_operator.tools.audit_main", *(["--changed"] if changed else [])]
     with beside(cluster, job, asked, earlier=True) as pod:
         said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
@@ -219,9 +219,10 @@ def audit(
         raise Retryable(
             f"the audit of {job!r} ended without a verdict: try again, or look at its pod's events"
         )
-    found = reader.loads(said[-1])
+    found = from_json(said[-1])
     if "error" in found:
         raise UserError(f"the output of {job!r} cannot be audited: {found['error']}")
+    _leave(cluster, job, began, found)
     wrong = ", ".join(
         f"{found[what]} {what}" for what in ("lost", "doubled", "reordered", "foreign", "misplaced")
     )
@@ -236,6 +237,15 @@ def audit(
     )
     if not found["clean"]:
         raise typer.Exit(ExitCode.DIFFERENCE)
+
+
+def _leave(cluster: Cluster, job: str, began: int, found: Object) -> None:
+    """Leave a verdict at the job's object, for the page of the cluster. Who may not write there has it all the same."""
+    left = LeftAudit(began=began, ended=time.time_ns() // 1000, audit=msgspec.convert(found, AuditResult))
+    try:
+        cluster.patch(_KIND, job, {"metadata": {"annotations": {ANNOTATION: written_left(left)}}})
+    except (UserError, Retryable) as error:
+        sys.stderr.write(f"the cluster's page does not get to know this verdict: {error}\n")
 
 
 @app.command()

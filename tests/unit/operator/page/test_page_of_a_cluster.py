@@ -9,6 +9,8 @@ from typing import Any
 import aiohttp
 import pytest
 
+from flamestream.job.drills.left_audit import ANNOTATION, LeftAudit, written_left
+from flamestream.job.drills.status import AuditResult
 from flamestream.ui import server, viewers
 from flamestream_operator.kube.api import ApiProblem
 from flamestream_operator.kube.cache import Cluster
@@ -16,6 +18,7 @@ from flamestream_operator.objects.meta import Object
 from flamestream_operator.page import cluster_jobs, serving, traced_items
 from flamestream_operator.page.history import History
 from flamestream_operator.page.relay import Relay
+from flamestream_operator.page.shown import micros
 from support.operator.shown_cluster import ShownCluster, job, pod
 from support.operator.users import Users, looks
 from support.runs.shown_job import BEGAN, LOG_LINES, SECOND, status
@@ -327,6 +330,48 @@ def test_an_audits_verdict_is_whole_with_its_first_difference_whoever_asked_for_
     asked(made, steps)
 
 
+def typed(ended: int, **verdict: Any) -> Object:
+    """The job behind an audit at a terminal."""
+    left = LeftAudit(began=ended - 5, ended=ended, audit=AuditResult(**verdict))
+    made = job("shop", "sales")
+    made["metadata"] |= {"annotations": {ANNOTATION: written_left(left)}, "resourceVersion": "2"}
+    return made
+
+
+@pytest.mark.parametrize(("ended", "shown_is"), [(-1, "drill broke"), (1, "kubectl")])
+def test_an_audit_that_was_made_at_a_terminal_is_shown_if_it_is_the_last(ended: int, shown_is: str) -> None:
+    made = shown()
+    verdict = {"clean": True, "records": 90, "delivered": 89}
+    broke = over("broke", "10:00", 3, phase="Passed", reason="Clean", done=3, audit=verdict)
+    made.cluster.drills.put(broke)
+    at = micros(broke["status"]["finishedAt"]) + ended
+    made.runs(typed(at, clean=False, records=91, lost=1), told=status())
+
+    async def steps(session: Session) -> None:
+        ran = await found(session, AUDIT)
+        assert shown_is in ran["answer"]["said"][0]
+        (row,) = (await found(session, "/api/v1/jobs"))["jobs"]
+        if ended > 0:
+            assert (ran["code"], ran["ended"], ran["answer"]["verdict"]["lost"]) == (3, at, 1)
+        assert row["audit"] == ("differs" if ended > 0 else "clean")
+
+    asked(made, steps)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[" * 5000, '{"began": 1, "ended": 2, "audit": 3}', EVIL])
+def test_an_annotation_that_is_no_verdict_is_none(text: str) -> None:
+    made = shown()
+    odd = job("shop", "sales")
+    odd["metadata"] |= {"annotations": {ANNOTATION: text}, "resourceVersion": "2"}
+    made.runs(odd)
+
+    async def steps(session: Session) -> None:
+        assert (await found(session, AUDIT))["state"] == "never"
+        assert [row["audit"] for row in (await found(session, "/api/v1/jobs"))["jobs"]] == [""]
+
+    asked(made, steps)
+
+
 def test_an_audit_that_has_ended_without_a_verdict_says_why() -> None:
     made = shown()
     why = "the output could not be audited: sink 'out' is a socket sink, which cannot be read back"
@@ -454,7 +499,7 @@ def test_without_actions_nothing_is_made(actions: bool, drills: bool) -> None:
         assert await code(session, DRILL, ANN, "POST") in (403, 404)
         assert await code(session, AUDIT, ANN, "POST") in (403, 404)
         assert await code(session, ITEM, ANN, "POST") in (403, 404)
-        assert made.users.made == made.readers.asked == []
+        assert (made.users.made, made.readers.asked) == ([], [])
 
     asked(made, steps)
 

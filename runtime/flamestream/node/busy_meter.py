@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from flamestream.core.dataflow.meter import Cost, OperationCount
 from flamestream.core.dataflow.tables.contention import Contended
-from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy
+from flamestream.core.protocol.messages import MOST_KEYS, MOST_SLOTS, Busy, Operation
 from flamestream.model import payload as codec
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Fence, Slot
@@ -49,6 +49,8 @@ class BusyMeter:
         """`spans`: how many of traces were exported and dropped so far; None: there are none."""
         self._flow, self._waited, self._private, self._every_us = flow, waited, private, every_us
         self._operations = OperationMeter(graph)
+        self.operations: Sequence[Operation] = ()
+        """The work of each vertex, as it was reported last; in the order of the graph."""
         self._spans = spans
         self._since, self._waited_before = began, waited()
         self._fence: Fence | None = None
@@ -73,7 +75,7 @@ class BusyMeter:
         busy_us = max(0, us - (waited - self._waited_before))
         self._since, self._waited_before = now, waited
         costs = sorted(self._flow.measured(), key=lambda cost: (-cost[1], cost[0]))
-        operations = self._operations.report(self._flow.by_operation())
+        self.operations = operations = self._operations.report(self._flow.by_operation())
         held_us = max([self._held_us, *(now - since for since in self._held.values())], default=0)
         self._held, self._held_us = dict.fromkeys(self._held, now), 0
         if fence != self._fence:

@@ -179,6 +179,7 @@ class _WorkerProcess:
             self._reactor, self._inbox.append, job, config.coordinator, config.token, hello
         )
         self._spans: SpanExport | None = None
+        self._busy: BusyMeter | None = None
         stepped = worker if config.tracing is None else self._traced(graph, config.tracing)
         self._host = WorkerHost(stepped, self._reactor, self._inbox, self._ports(graph))
 
@@ -258,7 +259,7 @@ class _WorkerProcess:
         )
         outside = self._links, self._journals(), self._producers, self._consumers, snapshots, self._control
         self._worker.flow.measure(EVERY, time.monotonic_ns)
-        busy = BusyMeter(
+        self._busy = BusyMeter(
             self._worker.flow,
             graph,
             lambda: self._reactor.waited_us,
@@ -266,7 +267,7 @@ class _WorkerProcess:
             private=config.private,
             spans=None if self._spans is None else self._spans.counts,
         )
-        return Ports(*outside, self._problems, self._caller, self._discretion, busy, self._asking)
+        return Ports(*outside, self._problems, self._caller, self._discretion, self._busy, self._asking)
 
     def _door(self, graph: Graph, queries: Queries) -> QueryDoor:
         settings = self._config.settings
@@ -288,8 +289,9 @@ class _WorkerProcess:
         who = {"service.name": job, "service.instance.id": worker.me, "flamestream.job": job}
         self._spans = SpanExport(tracing.endpoint, who)
         return TracedWorker(
-            worker, graph, Identities(job, tracing.every), self._spans.give, self._reactor.now
-        )
+            worker, graph, Identities(job, tracing.every), self._spans.give, self._reactor.now,
+            lambda: () if self._busy is None else self._busy.operations,
+        )  # fmt: skip
 
     def _caller_of(self, graph: Graph) -> Productions:
         config, ours = self._config, productions_of(graph)

@@ -267,6 +267,8 @@ def trace(
     """
     asked = ["python3", "-m", "flamestream_operator.tools.trace_main", f"--sink={sink}", f"--limit={limit}"]
     cluster = Cluster(namespace, context)
+    if sink:
+        _check_sink(cluster, job, sink)
     with beside(cluster, job, [*asked, "--", text]) as pod:
         said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
     if not said:
@@ -275,6 +277,12 @@ def trace(
     if "error" in found:
         raise UserError(f"the items of {job!r} cannot be traced: {found['error']['message']}")
     answer(found["traced"], told(msgspec.convert(found["traced"], list[Descent]), text), json)
+
+
+def _check_sink(cluster: Cluster, job: str, sink: str) -> None:
+    sinks = cluster.job(job)["spec"]["sinks"]
+    if sink not in sinks:
+        raise ManifestError(f"job {job!r} has no sink {sink!r}; it has {', '.join(sinks)}")
 
 
 @app.command()
@@ -292,9 +300,7 @@ def cat(
     Example: [bold]kubectl flamestream cat index inverted-index | tail -1[/bold]
     """
     cluster = Cluster(namespace, context)
-    sinks = cluster.job(job)["spec"]["sinks"]
-    if sink not in sinks:
-        raise ManifestError(f"job {job!r} has no sink {sink!r}; it has {', '.join(sinks)}")
+    _check_sink(cluster, job, sink)
     with beside(
         cluster,
         job,

@@ -89,8 +89,9 @@ class Worker:
         self._runs: list[Work] = []
         self._told_all: list[msg.PeerMessage] = []
         """Told by the acker on this worker to all others, and not yet applied here."""
-        self.entered: list[tuple[SourceName, ev.Entry]] | None = None
-        """Runs that have entered at fronts of this worker since somebody took them out; None: nobody will."""
+        self.entered: list[tuple[SourceName, ev.Entry, Sequence[object]]] | None = None
+        """Runs that have entered at fronts of this worker since somebody took them out, with their payloads; None:
+        nobody will."""
         self.stream_passes = 0
         """Passes in which there was something to process."""
         self._halted = True
@@ -439,7 +440,7 @@ class Worker:
         """A run of a front of this worker enters. How many marks of event time it tells."""
         self._counters.entered(entry.time, entry.count)
         if self.entered is not None:
-            self.entered.append((source, entry))
+            self.entered.append((source, entry, payloads))
         self._calls.entered(source, entry.time, payloads)
         number = self._sources[source]
         entering = self._entrances.entering(entry.time, entry.partition, payloads)

@@ -5,16 +5,18 @@
       │    └─ sink NAME                          from hand-over to acknowledgment
       └─ link w0 → w1                            a message for vertices of another worker
            └─ process ── sink NAME, call NAME    there
+                                   └─ source NAME  the call's answer, in the trace of its request
 
 Nothing of it goes to the worker inside: contexts that records came with stay here, are sent in frames before
 the data, and are put into deliveries for the sinks that write them.
 
 Keeps: what the worker inside computes, to the byte; a span's parent is the same run's or record's span, whose
-id both ends compute. Does not: know what a vertex costs (the core reads no clock): a `process` lasts as long
-as its pass.
+id both ends compute. Does not: time an item: a `process` lasts as long as its pass, and says what an item takes at
+each vertex by what the worker's meter has sampled lately (node/busy_meter.py).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -25,19 +27,21 @@ from flamestream.core.protocol.actions import Action
 from flamestream.core.protocol.events import Entry, Event
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec
+from flamestream.model.calls.call import Answer
 from flamestream.model.graph import Graph
 from flamestream.model.ids import Fence, Offset, Partition, SinkName, SourceName, WorkerId
 from flamestream.model.meta import Meta, meta_of, record_of, time_of_meta
 from flamestream.model.time import FrontId, Instant, Time, Timestamp, front_of, timestamp_of
-from flamestream.model.vertex import Kind
 from flamestream.node.tracing.identities import Identities, Trace, continued, traceparent
 from flamestream.node.tracing.known import KnownTraces
+from flamestream.node.tracing.passed_vertices import PassedVertices
 from flamestream.node.tracing.recovery_spans import RecoverySpans
 from flamestream.node.tracing.span import Attribute, Span
 from flamestream.node.tracing.span import Kind as SpanKind
 
 MOST_CALLERS: Final = 256
 """Records of one run that are in traces of their callers; of a run with more, the first ones."""
+MOST_ANSWERED: Final = 1024
 MOST_ARRIVED: Final = 4096
 """Runs whose contexts wait for their entry."""
 WHOLE: Final = -1
@@ -50,7 +54,7 @@ class Worker(Protocol):
     me: WorkerId
     fence: Fence
     settings: WorkerSettings
-    entered: list[tuple[SourceName, Entry]] | None
+    entered: list[tuple[SourceName, Entry, Sequence[object]]] | None
 
     def step(
         self, now: Timestamp, instant: Instant, events: list[Event], took: int | None = None, /
@@ -58,19 +62,20 @@ class Worker(Protocol):
 
 
 class TracedWorker:
-    """`node.worker_host.Stepped`, around a worker. `give`: where spans go; `clock`: microseconds since 1970."""
+    """`node.worker_host.Stepped`, around a worker. `give`: where spans go; `clock`: microseconds since 1970;
+    `measured`: what each vertex has done lately, in the order of the graph."""
 
     def __init__(
         self, worker: Worker, graph: Graph, identities: Identities, give: Callable[[Span], None],
-        clock: Callable[[], int],
+        clock: Callable[[], int], measured: Callable[[], Sequence[messages.Operation]] = lambda: (),
     ) -> None:  # fmt: skip
-        self.me, self._worker, self._graph = worker.me, worker, graph
+        self.me, self._worker, self._calls = worker.me, worker, frozenset(graph.calls)
         self._identities, self._give, self._clock = identities, give, clock
-        self._entered: list[tuple[SourceName, Entry]] = []
+        self._entered: list[tuple[SourceName, Entry, Sequence[object]]] = []
         worker.entered = self._entered
         self._known = KnownTraces(identities)
         self._recovery = RecoverySpans(worker.me, identities, give)
-        self._vertices = _Vertices(graph)
+        self._vertices = PassedVertices(graph, measured)
         self._mine: frozenset[FrontId] = frozenset()
         self._arrived: dict[tuple[FrontId, Partition, Offset], dict[int, str]] = {}
         """Contexts of records that have not entered yet."""
@@ -81,6 +86,8 @@ class TracedWorker:
         self._given: dict[SinkName, bytes] = {}
         """The greatest meta that each sink was given in this attempt."""
         self._asked: dict[tuple[SourceName, Meta], list[Span]] = {}
+        self._answered: deque[int] = deque(maxlen=MOST_ANSWERED)
+        """Spans of calls that were told here lately: answers may go on below them."""
         self._now = self._done = 0
 
     def step(
@@ -91,7 +98,9 @@ class TracedWorker:
         heard = [self._hear(event) for event in batch]
         done = self._worker.step(now, instant, heard, took)
         self._done = max(now, self._clock())
-        for source, entry in self._entered:
+        for source, entry, payloads in self._entered:
+            if source in self._calls:
+                self._known.learn(entry.time, self._requested(entry.time, payloads))
             self._enter(source, entry)
         self._entered.clear()
         for peer, data in self._received:
@@ -115,7 +124,9 @@ class TracedWorker:
                 self._end(self._delivering.pop((event.sink, event.number), []))
             case events.CallReturned():
                 error = "" if event.error is None else event.error.error
-                self._end(self._asked.pop((event.call, event.request), []), error)
+                calls = self._asked.pop((event.call, event.request), [])
+                self._answered.extend(span.id for span in calls)
+                self._end(calls, error)
             case events.FromCoordinator():
                 self._told(event.message)
         return event
@@ -164,9 +175,22 @@ class TracedWorker:
         for trace in self._known.of(entry.time):
             self._give(self._root(trace, entry.time, self._done, entry))
             span = self._identities.span(trace, b"process")
-            told: dict[str, Attribute] = {"flamestream.vertices": self._vertices.behind(source)}
+            told = self._vertices.behind(source)
             self._tell("process", trace, span, self._identities.span(trace), self._now, told)
             self._known.processed(trace, span)
+
+    def _requested(self, time: Time, payloads: Sequence[object]) -> list[Trace]:
+        """The traces of requests that answers go on in, below the spans of the calls; of a call that another worker has
+        told, or one before it, the answer begins anew."""
+        found = []
+        for position, answer in enumerate(payloads):
+            if not isinstance(answer, Answer):
+                continue
+            for trace in self._known.of(time_of_meta(Meta(answer.request))):
+                call = self._identities.span(trace, b"call", answer.request)
+                if answer.request.startswith(trace.prefix) and call in self._answered:
+                    found.append(Trace(meta_of(time, position), trace.id, call))
+        return found[:MOST_CALLERS]
 
     def _root(self, trace: Trace, time: Time, end: int, entry: Entry | None = None) -> Span:
         """The span of a run, or of one of its records: the root of what is told of it here."""
@@ -202,9 +226,7 @@ class TracedWorker:
             for span in (root, link):
                 self._known.leans_on(self._again(span))
             own = self._identities.span(trace, b"process", *place)
-            told: dict[str, Attribute] = {
-                "flamestream.vertices": self._vertices.of(data.vertices), "flamestream.peer": peer,
-            }  # fmt: skip
+            told = {**self._vertices.of(data.vertices), "flamestream.peer": peer}
             self._tell("process", trace, own, link.id, self._now, told, kind="consumer")
             self._known.processed(trace, own)
 
@@ -318,7 +340,7 @@ class TracedWorker:
     # --- telling --------------------------------------------------------------------------------------------
 
     def _tell(
-        self, name: str, trace: Trace, own: int, parent: int, since: int, attributes: dict[str, Attribute],
+        self, name: str, trace: Trace, own: int, parent: int, since: int, attributes: Mapping[str, Attribute],
         kind: SpanKind = "internal",
     ) -> None:  # fmt: skip
         end = max(since, self._done)
@@ -346,33 +368,3 @@ def _callers(time: Time, contexts: dict[int, str]) -> list[Trace]:
         if (trace := continued(prefix, header)) is not None:
             found.append(trace)
     return found
-
-
-class _Vertices:
-    """The vertices that an item passes on one worker, in words."""
-
-    def __init__(self, graph: Graph) -> None:
-        self._graph = graph
-        self._found: dict[int, tuple[str, ...]] = {}
-        self._sources = {vertex.name: vertex.id for vertex in graph.sources}
-
-    def behind(self, source: SourceName) -> tuple[str, ...]:
-        """From a source to where items may leave for another worker."""
-        return self._of(self._sources[source])
-
-    def of(self, vertices: Sequence[int]) -> tuple[str, ...]:
-        """From where items came in from another worker."""
-        passed = dict.fromkeys(name for vertex in sorted(set(vertices)) for name in self._of(vertex))
-        return tuple(passed)
-
-    def _of(self, start: int) -> tuple[str, ...]:
-        if start not in self._found:
-            passed, ahead = {start: None}, list(self._graph.vertices[start].outputs)
-            while ahead:
-                vertex = self._graph.vertices[ahead.pop(0)]
-                if vertex.id not in passed and not vertex.routed and vertex.kind is not Kind.SINK:
-                    passed[vertex.id] = None
-                    ahead.extend(vertex.outputs)
-            names = [self._graph.vertices[vertex] for vertex in passed]
-            self._found[start] = tuple(f"{vertex.kind.value} {vertex.name}" for vertex in names)
-        return self._found[start]

@@ -63,7 +63,7 @@ function shown(ran: Ran<Descent[]>, vertices: Vertex[], attempts: Mark[], job: s
   const all = ran.answer;
   if (!all || all.error) return [h("p", { class: "bad" }, all?.error?.message ?? "No answer.")];
   if (!all.length) return [h("p", {}, "No delivered item has that in it.")];
-  return [h("p", { class: "note" }, `${count(all.length)} items, the newest first`), ...[...all].reverse().map((each, at) => one(each, vertices, attempts, job, at === 0))];
+  return [h("p", { class: "note" }, all.length === 1 ? "1 item" : `${count(all.length)} items, the newest first`), ...[...all].reverse().map((each, at) => one(each, vertices, attempts, job, at === 0))];
 }
 
 // The attempt that ran when a run was stamped, and the first one that began behind it, as the coordinators' logs have them.

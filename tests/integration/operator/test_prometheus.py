@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import yaml
 
@@ -17,8 +18,8 @@ from support import helm
 from support.eventually import eventually
 from support.operator.accounts import Accounts
 from support.operator.figures import Looked
-from support.operator.journalled_life import Input, killed, started
-from support.operator.plain_cluster import Places, PlainCluster, play
+from support.operator.journalled_life import Input, killed, spec_of, started
+from support.operator.plain_cluster import APPLICATION, Places, PlainCluster, play
 from support.operator.prometheus import Prometheus, prometheus
 from support.operator.real_cluster import the_api
 from support.ports import free_port
@@ -28,8 +29,35 @@ SINCE_THE_BEGINNING = "30m"
 """A recovery that is over has no rate in a shorter time, on a machine that is slow to ask for all the others."""
 EMPTY = re.compile(
     "flamestream_job_(late_items_total|waiting_requests|skipped_records|event_time_lag_seconds|audit_clean)"
+    "|decisions_total"
 )
-"""What this job has none of: event time, calls, at-most-once, drills. Those queries are asked and give nothing."""
+"""What a plain job has none of: event time, calls, at-most-once, drills, transactions. Those queries give nothing, and
+are asked of jobs that have it below."""
+TIMED = """
+import asyncio
+import flamestream as fs
+
+graph = fs.Graph("timed")
+numbers = graph.source("numbers", str, at=int, unit="s", late="1s")
+numbers.window(fs.tumbling("10s"), key=lambda line: int(line) % 5).count().sink("out", key=lambda found: found.key)
+totals = graph.table("totals", initial=int)
+
+def add(state: fs.State, line: str) -> int:
+    if line == "7":
+        raise fs.Abort("a seven")
+    state[totals, int(line) % 5] += int(line)
+    return int(line)
+
+numbers.transact(add).committed.sink("added", key=lambda number: number)
+
+@fs.call(timeout="1h")
+async def never(line: str) -> int:
+    await asyncio.sleep(3600)
+    return int(line)
+
+numbers.filter(lambda line: int(line) < 2).call(never).sink("answers", key=lambda number: number)
+"""
+"""Event time with what comes late, transactions of which one is aborted, and a call that is never answered."""
 VALUES = {
     "zookeeper": {"loginSecret": "login", "tls": {"secret": "tls"}},
     "metrics": {"dashboards": True, "alerts": True},
@@ -117,6 +145,102 @@ def test_every_query_has_an_answer(places: Places) -> None:
 
     with prometheus(port, "prometheus") as server:
         play(the_api, places, life)
+
+
+def test_queries_of_event_time_calls_transactions_and_skipping_are_answered_where_there_is_that(
+    places: Places,
+) -> None:
+    """Of two jobs, for no guarantee has it all; and of a verdict, as the drills' reconciler tells it."""
+    source, port = Input(places.folder / "in-time"), free_port()
+
+    async def life(cluster: PlainCluster) -> None:
+        health = Health(lambda: "", lambda: "", Readers(Accounts()), cluster.jobs.observe)
+        runner = await health.serve(port)
+        try:
+            cluster.name = "timed"
+            job = f"{cluster.namespace}.{cluster.name}"
+            source.feed(200)
+            await timed(cluster, source)
+            metrics.audited({job: False})
+            known = [query for query in queries() if EMPTY.search(query)]
+            of_time = [query for query in known if "skipped" not in query]
+            assert len(of_time) > 5
+            asking = asyncio.create_task(asyncio.to_thread(all_answered, of_time, job))
+            while not asking.done():
+                source.feed(5)
+                source.late(1)
+                await cluster.look()
+                await asyncio.sleep(0.05)
+            await asking
+            await cluster.edit({"suspend": True})
+            await cluster.until(lambda: cluster.status.phase == "Suspended", "it is suspended")
+            cluster.name = "skips"
+            await skipping(cluster)
+            of_skipped = [query for query in known if "skipped" in query]
+            asking = asyncio.create_task(
+                asyncio.to_thread(all_answered, of_skipped, f"{cluster.namespace}.skips")
+            )
+            while not asking.done():
+                await cluster.look()
+                await asyncio.sleep(0.05)
+            await asking
+        finally:
+            metrics.audited({})
+            await runner.cleanup()
+
+    def all_answered(asked: list[str], job: str) -> None:
+        for query in asked:
+            answered(server, query.replace("THE JOB", job), job)
+
+    with prometheus(port, "prometheus") as server:
+        play(the_api, places, life)
+
+
+def queries() -> list[str]:
+    """All of the dashboards, and the figures that alerts are of."""
+    files = installed()
+    found = [query for name in ("fleet.json", "job.json") for query in shown(files[name], "THE JOB")]
+    rules = [rule for group in yaml.safe_load(files["alerts.yaml"])["groups"] for rule in group["rules"]]
+    return [
+        *found,
+        *(f"count({name})" for rule in rules for name in re.findall(r"flamestream_\w+", rule["expr"])),
+    ]
+
+
+async def timed(cluster: PlainCluster, source: Input) -> None:
+    """The job of TIMED runs, has had late items, and asks."""
+    sinks = {
+        name: {"files": {"path": str(cluster.places.folder / f"timed-{name}"), "fsync": False}}
+        for name in ("out", "added", "answers")
+    }
+    await cluster.apply(TIMED, **spec_of(source), sinks=sinks)
+
+    def has_it() -> bool:
+        told = cluster.told
+        return (
+            told is not None
+            and bool(told.event_times)
+            and any(w.waiting.get("never()") for w in told.workers)
+        )
+
+    await cluster.until(has_it, "it knows its time, and waits for an answer")
+    source.late(20)
+    await cluster.until(lambda: sum((cluster.told or never()).late.values()) > 0, "there were late items")
+
+
+async def skipping(cluster: PlainCluster) -> None:
+    """A job at most once has lost a worker, and skipped what that one had."""
+    await cluster.edit_code(APPLICATION)
+    await cluster.apply(guarantee="at-most-once")
+    await cluster.gives("a job at most once")
+    attempt = (cluster.told or never()).attempt
+    cluster.kill()
+    await cluster.gives("a killed worker's successor", attempt=attempt + 1)
+    await cluster.until(lambda: bool((cluster.told or never()).skipped), "it has skipped records")
+
+
+def never() -> NoReturn:
+    raise AssertionError("no coordinator speaks")
 
 
 def answered(server: Prometheus, query: str, job: str) -> None:

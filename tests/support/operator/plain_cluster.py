@@ -108,8 +108,8 @@ class PlainCluster:
 
     # --- what a user does -----------------------------------------------------------------------------------
 
-    async def apply(self, **changes: Any) -> None:
-        """The job and what it names."""
+    async def apply(self, application: str = APPLICATION, /, **changes: Any) -> None:
+        """The job and what it names; the application counts where there is none yet."""
         if await self.api.get("Secret", self.namespace, "store") is None:
             await self._put(
                 {
@@ -119,7 +119,7 @@ class PlainCluster:
                     "stringData": {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET},
                 }
             )
-            await self._put({"kind": "ConfigMap", "metadata": {"name": "app"}, "data": {"j.py": APPLICATION}})
+            await self._put({"kind": "ConfigMap", "metadata": {"name": "app"}, "data": {"j.py": application}})
         await self._put(
             {"kind": "FlameStreamJob", "metadata": {"name": self.name}, "spec": {**self.spec(), **changes}}
         )

@@ -148,7 +148,10 @@ def test_the_page_traces_audits_and_shows_what_a_terminal_has_audited(
         browser.screenshot(KEPT / "cluster-audit.png")
         assert browser.faults == []
         job.typed("audit", job.name)
-        shown = lambda: asked(address, f"{path}/audit", f"Bearer {mine}")[1]["answer"]["said"][0]  # noqa: E731
+
+        def shown() -> str:
+            return str(asked(address, f"{path}/audit", f"Bearer {mine}")[1]["answer"]["said"][0])
+
         until("the terminal's is the last", lambda: "kubectl" in shown(), 30)
 
 

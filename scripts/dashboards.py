@@ -53,6 +53,11 @@ def of_job(name: str, by: str = "", **labels: str) -> str:
     return f"max by ({by}) (flamestream_job_{name}{{{selected}}})"
 
 
+def most(query: str) -> str:
+    """The query of the greatest of many lines: a graph has up to 256 vertices."""
+    return f"topk(20, {query})"
+
+
 JOB: Final = "{{exported_job}}"
 FLEET: Final = (
     Panel("Jobs by phase", "short", (("sum by (phase) (flamestream_operator_jobs)", "{{phase}}"),)),
@@ -178,6 +183,31 @@ ONE: Final = (
         ),
     ),
     Panel("Skipped records", "short", ((of_job("skipped_records", "source"), "{{source}}"),), "Under at-most-once."),
+    Panel(
+        "Items by operation", "ops",
+        ((most(rate("job_operation_items", "operation", exported_job="$job", direction="in")), "{{operation}}"),),
+        "What comes along the edges to each vertex of the graph.",
+    ),
+    Panel(
+        "Time by operation", "percentunit",
+        ((most(of_job("operation_busy_ratio", "operation")), "{{operation}}"),),
+        "Of one processor's second, with what stands behind the vertex up to the next door; by samples.",
+    ),
+    Panel(
+        "Keys by operation", "short", ((most(of_job("operation_keys", "operation")), "{{operation}}"),),
+        "Of the state that snapshots have.",
+    ),
+    Panel("State by operation", "bytes", ((most(of_job("operation_state_bytes", "operation")), "{{operation}}"),)),
+    Panel(
+        "Transactions", "ops",
+        (
+            (rate("job_transactions", "", exported_job="$job"), "decided"),
+            (rate("job_transaction_decisions", "", exported_job="$job"), "the same, and each time decided again"),
+            (rate("job_aborted_transactions", "", exported_job="$job"), "aborted"),
+        ),
+        "Rows that many want have transactions decided again.",
+    ),
+    Panel("Spans of traces", "ops", ((rate("job_spans", "outcome", exported_job="$job"), "{{outcome}}"),)),
 )  # fmt: skip
 
 

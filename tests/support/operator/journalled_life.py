@@ -106,8 +106,9 @@ def _metrics_of_a_start(cluster: PlainCluster, told: JobStatus, looked: Looked) 
 
 
 def _tells_operations(cluster: PlainCluster) -> bool:
-    """Whether it is of all lines: each worker tells it every two seconds."""
-    return cluster.told is not None and [each.items_in for each in cluster.told.operations[:1]] == [100]
+    """Whether it is of all lines, by all workers: each tells it every two seconds, in its own time."""
+    told = cluster.told.operations if cluster.told is not None else []
+    return bool(told) and told[0].items_in == 100 and min(told[2].items_out, told[3].items_in) >= 100
 
 
 def _metrics_of_operations(cluster: PlainCluster, looked: Looked) -> None:

@@ -91,13 +91,13 @@ def test_every_right_has_its_reason() -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [{"operater": {}}, {"operator": {"replicas": 0}}, {"zookeeper": {"servers": "no-port"}}],
+    [{"operater": {}}, {"operator": {"replicas": 21}}, {"zookeeper": {"servers": "no-port"}}],
     ids=str,
 )
 def test_wrong_values_are_refused(values: dict[str, Any]) -> None:
     with pytest.raises(
         ValueError,
-        match=r"values don't meet|does not match|Additional property|additional properties|minimum",
+        match=r"values don't meet|does not match|Additional property|additional properties|maximum",
     ):
         rendered(values)
 

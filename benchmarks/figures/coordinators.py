@@ -20,6 +20,7 @@ from fleet.workers import FalseWorker
 
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.loop.reactor import EpollReactor
+from flamestream.net.route import Route
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 from flamestream_operator.coordination.cluster_state import ZooKeeper
@@ -32,7 +33,9 @@ TOKEN = "t" * 64
 def workers(jobs: int, each: int, port: int) -> None:
     reactor = EpollReactor()
     kept = [
-        FalseWorker(reactor, f"default.job-{job}", f"w{index}", "127.0.0.1:1", TOKEN, f"127.0.0.1:{port}")
+        FalseWorker(
+            reactor, f"default.job-{job}", f"w{index}", "127.0.0.1:1", TOKEN, Route(f"127.0.0.1:{port}")
+        )
         for job in range(jobs)
         for index in range(each)
     ]

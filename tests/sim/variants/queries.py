@@ -38,7 +38,7 @@ def _by_minimal_time(self: Queries, query: Queried) -> bool:
 
 
 def _at_once_when_due(self: Answers, gateway: WorkerId, message: Peek) -> None:
-    self._answer(gateway, message.number, message.lookups)
+    self._answer(gateway, message.number, self._read(self._mine(message.lookups)))
 
 
 def _without_order(self: KeyedState[Any], key: bytes, slot: Slot) -> Any:

@@ -5,7 +5,7 @@ that has heard of the time before.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -24,12 +24,16 @@ from flamestream.core.protocol.queries import (
     Seen,
 )
 from flamestream.core.worker.queries.scans import Scans
-from flamestream.model.ids import Slot, WorkerId
+from flamestream.model.ids import WorkerId
 from flamestream.model.time import START, Time
 
 AT_ONCE: Final = 4
 """States that are compared, of those that somebody waits for, when minimal time moves on: each in its turn (!), so that
 any number of clients that wait cost a pass no more."""
+
+
+READ_AT_ONCE: Final = 64
+"""States that are read in one call."""
 
 
 class Answers:
@@ -93,14 +97,11 @@ class Answers:
 
     def look(self, message: Look) -> None:
         """Answer these, all at minimal time."""
-        mine = [
-            (gateway, ask, [lookup for lookup in ask.lookups if self._has(lookup.slot)])
-            for gateway, ask in message.asks
-        ]
+        mine = [(gateway, ask, self._mine(ask.lookups)) for gateway, ask in message.asks]
         states = self._read([lookup for _, _, lookups in mine for lookup in lookups])
         for gateway, ask, lookups in mine:
             if lookups:
-                self._answer(gateway, ask.number, list(islice(states, len(lookups))))
+                self._answer(gateway, ask.number, islice(states, len(lookups)))
             elif not ask.lookups:
                 seen = self._scans.answer((gateway, ask.number), self.certain, self._cuts.minimal)
                 if seen is not None:
@@ -112,14 +113,20 @@ class Answers:
         elif message.unlike is not None and self._is_known(message.lookups[0], message.unlike):
             self._waiting.append((gateway, message))
         else:
-            self._answer(gateway, message.number, list(self._read(message.lookups)))
+            self._answer(gateway, message.number, self._read(self._mine(message.lookups)))
 
-    def _answer(self, gateway: WorkerId, number: int, states: list[bytes | None]) -> None:
-        if sum(map(len, filter(None, states))) > MOST_BYTES:
+    def _answer(self, gateway: WorkerId, number: int, states: Iterable[bytes | None]) -> None:
+        found: list[bytes | None] = []
+        size = 0
+        for state in states:  # to the end, for those of the next question stand behind them
+            size += 0 if state is None else len(state)
+            if size <= MOST_BYTES:
+                found.append(state)
+        if size > MOST_BYTES:
             much = f"the states are more than {MOST_BYTES >> 20} MiB: ask for fewer keys at once"
             self._tell(gateway, Seen(number, self.certain, [], much))
         else:
-            self._tell(gateway, Seen(number, self.certain, states))
+            self._tell(gateway, Seen(number, self.certain, found))
 
     def _is_known(self, lookup: Lookup, known: bytes) -> bool:
         """Whether the state is just that. One that is too long to be compared again and again never is."""
@@ -128,15 +135,16 @@ class Answers:
         return (next(self._read([lookup])) or b"") == known
 
     def _read(self, lookups: Sequence[Lookup]) -> Iterator[bytes | None]:
-        """The states of keys that are here, in their order; those of a vertex are read at once."""
-        keys = dict[int, list[bytes]]()
-        for lookup in lookups:
-            keys.setdefault(lookup.vertex, []).append(lookup.key)
-        found = {
-            vertex: iter(self._states[vertex].states_at(its, self._cuts.minimal))
-            for vertex, its in keys.items()
-        }
-        return (next(found[lookup.vertex]) for lookup in lookups)
+        """The states of keys that are here, in their order; those of a vertex are read some at once."""
+        for start in range(0, len(lookups), READ_AT_ONCE):
+            some, keys = lookups[start : start + READ_AT_ONCE], dict[int, list[bytes]]()
+            for lookup in some:
+                keys.setdefault(lookup.vertex, []).append(lookup.key)
+            found = {
+                vertex: iter(self._states[vertex].states_at(its, self._cuts.minimal))
+                for vertex, its in keys.items()
+            }
+            yield from (next(found[lookup.vertex]) for lookup in some)
 
-    def _has(self, slot: Slot) -> bool:
-        return self._owners[slot] == self._me
+    def _mine(self, lookups: Sequence[Lookup]) -> list[Lookup]:
+        return [lookup for lookup in lookups if self._owners[lookup.slot] == self._me]

@@ -33,7 +33,7 @@ FAULTS: Final = (
 PATIENCE: Final = 600 * MS
 """Virtual time in which a stop becomes a start, if it does."""
 REFUSED: Final = ("the graph has no source", "all of its input has ended")
-"""What a start is told that may not be, for of a source that goes something is left, or one comes too late."""
+"""The words of a start that may not be: something is left of a source that goes, or one comes too late."""
 
 
 def changing_job(rng: Random) -> SimJob:

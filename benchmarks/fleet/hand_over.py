@@ -20,8 +20,9 @@ from fleet.places import Leader, Places
 from fleet.records import Records, Watched, is_another_attempt
 
 WITHIN: Final = 60.0
-WATCHING: Final = 3.0
-"""Seconds for the one that waits to have seen what there is: on a cluster it has been there for days."""
+IDLE: Final = 0.15
+"""Processors that the one that waits uses at most once it has seen what there is: on a cluster it has been there for
+days."""
 
 
 def _is_led_anew(before: JobRecord, now: JobRecord) -> bool:
@@ -49,7 +50,7 @@ class HandOver:
         well."""
         spare = self._places.operator()
         await _is_ready(spare)
-        await asyncio.sleep(WATCHING)
+        await _is_idle(spare)
         records = Records(self._places)
         try:
             watched = [records.watched(job) for job in self._jobs]
@@ -96,6 +97,16 @@ def _has_recovered(record: Watched) -> bool:
 
 def _spread(seconds: list[float]) -> dict[str, float]:
     return {f"p{q}": round(percentile(seconds, q), 2) for q in (0, 50, 99, 100)} if seconds else {}
+
+
+async def _is_idle(spare: Leader) -> None:
+    cost, until = Cost([spare.process.pid]), time.monotonic() + WITHIN
+    while True:
+        before = cost.cpu()
+        await asyncio.sleep(1)
+        if cost.cpu() - before < IDLE:
+            return
+        assert time.monotonic() < until, "a process of the operator's that waits is busy"
 
 
 async def _is_ready(spare: Leader) -> None:

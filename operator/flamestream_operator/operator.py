@@ -50,7 +50,7 @@ from flamestream_operator.shards import name_of, shard_of
 BEAT: Final = 2.0
 CANARY: Final = ("", "")
 """No job has this name."""
-OPENS_WITHIN: Final = 2.0
+OPENS_WITHIN: Final = 3.0
 """Seconds in which a new leader looks at each job before workers are let in: those of one that it does not know yet
 would be sent away, dial again three times a second each, and be all that it is busy with."""
 AGAIN: Final = 30.0

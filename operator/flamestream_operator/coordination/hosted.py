@@ -35,7 +35,7 @@ AGAIN: Final = 0.5
 """Seconds before a coordinator that was fenced has a successor."""
 TOLD_WITHIN: Final = 3.0
 """Seconds after the job's end in which workers hear of it and go."""
-AMONG_OTHERS_US: Final = 10_000
+AMONG_OTHERS_US: Final = 25_000
 """Microseconds that a job's workers take to be let in while others wait: a coordinator that has just begun waits for
 its own as long as for all of them."""
 TOGETHER: Final = 0.2

@@ -20,6 +20,9 @@ MAX_UNPROVED: Final = 256
 _BACKLOG: Final = 512
 _ACCEPTS_A_TURN: Final = 16
 _PAUSE_SECONDS: Final = 0.2
+_CROWDED_SECONDS: Final = 0.02
+_SILENT_US: Final = 500_000
+"""Whoever has proved nothing in so many microseconds gives way."""
 _LOGGED_EVERY: Final = 1.0
 """Seconds between two lines in the log about drops."""
 
@@ -72,10 +75,12 @@ class Door:
         drops: Drops,
         *,
         opens: bool = True,
+        crowded: Callable[[], bool] = lambda: False,
     ) -> None:
         """`came` gets each connection, and what admission.py calls its peer. `opens`: at once; else whoever comes
-        waits in the kernel until `open`."""
+        waits in the kernel until `open`, as it does while it is `crowded`."""
         self._reactor, self._listener, self._came, self._drops = reactor, listener, came, drops
+        self._crowded = crowded
         listener.setblocking(False)
         if opens:
             self.open()
@@ -96,18 +101,23 @@ class Door:
             # What `came` led to may have closed this door.
             if self._listener.fileno() < 0:
                 return
+            if self._crowded():
+                self._rest(_CROWDED_SECONDS)
+                return
             try:
                 sock, address = self._listener.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError as error:  # out of descriptors or memory: those in use must end first
                 self._drops.add(f"cannot accept: {os.strerror(error.errno or 0)}")
-                # The listener stays ready: without a pause the loop would be told so at every turn, and fail
-                # again.
-                self._reactor.unwatch(self._listener.fileno())
-                self._reactor.later(_PAUSE_SECONDS, self.open)
+                self._rest(_PAUSE_SECONDS)
                 return
             self._came(sock, peer_of(address))
+
+    def _rest(self, seconds: float) -> None:
+        """The listener stays ready: without a pause the loop would be told so at every turn, in vain."""
+        self._reactor.unwatch(self._listener.fileno())
+        self._reactor.later(seconds, self.open)
 
 
 class Acceptor:
@@ -121,7 +131,9 @@ class Acceptor:
         self._reactor, self._greeted, self._limits = reactor, greeted, limits
         self._unproved = Admission[Accepted](MAX_UNPROVED)
         self.drops = Drops(reactor)
-        self._door = Door(reactor, listener, self._begin, self.drops, opens=opens)
+        self._door = Door(
+            reactor, listener, self._begin, self.drops, opens=opens, crowded=self._will_have_room
+        )
         self.open = self._door.open
 
     @property
@@ -139,6 +151,15 @@ class Acceptor:
         self._door.close()
         for handshake in self.unproved:
             handshake.refuse("this process ends")
+
+    def _will_have_room(self) -> bool:
+        """Whether there is none now, but those inside have just come, keep to the handshake, and may prove themselves.
+        Who gives way dials again: where a thousand come at once they would do nothing else."""
+        oldest = next(iter(self._unproved), None)
+        # greeted, or who is silent would hold up whoever waits outside (!)
+        if oldest is None or not self._unproved.full or not oldest.greeted:
+            return False
+        return self._reactor.instant() - oldest.since < _SILENT_US
 
     def _begin(self, sock: socket.socket, peer: str) -> None:
         if self._unproved.full and (other := self._unproved.gives_way(peer, lambda _: True)) is not None:

@@ -156,6 +156,8 @@ class Accepted(_Half):
     ) -> None:
         super().__init__(reactor, sock, refused, limits)
         self._on_greeting = greeted
+        self.since = reactor.instant()
+        """The moment at which it came."""
         self._greeting: Greeting | None = None
 
     @property

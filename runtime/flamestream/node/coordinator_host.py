@@ -18,7 +18,17 @@ from flamestream.core.coordinator import coordination as co
 from flamestream.core.coordinator.coordinator import Coordinator
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.latency import Recent, quantile
-from flamestream.core.protocol.messages import Announce, Busy, Hello, Progress, ToCoordinator
+from flamestream.core.protocol.messages import (
+    Announce,
+    Busy,
+    Failed,
+    Hello,
+    Opened,
+    PeerLost,
+    Progress,
+    Sealed,
+    ToCoordinator,
+)
 from flamestream.core.protocol.output_gaps import OutputGaps
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.job.status import JobStatus, LastRecovery, LatencyFigures, WorkerFigures
@@ -38,6 +48,9 @@ T = TypeVar("T")
 
 MOST_LEFT: Final = 1024
 """Workers that are not connected, and whose last reports are kept."""
+
+_NEWS: Final = (Opened, Sealed, PeerLost, Failed)
+"""Messages in a recovery; those that every worker sends in every epoch are no news."""
 
 log = logging.getLogger(__name__)
 
@@ -196,7 +209,7 @@ class CoordinatorHost:
             self._changed()
         elif isinstance(message, Busy):
             self._busy[worker] = message
-        else:
+        elif isinstance(message, _NEWS):
             log.info("worker says", extra={"worker": worker, "said": type(message).__name__})
         self._post(co.FromWorker(worker, message))
 

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from msgspec.structs import replace
 
 from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.events import Event, FromCoordinator
@@ -12,6 +13,7 @@ from flamestream.core.protocol.messages import Drain, Hello, PeerLost, Progress,
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import Time
+from flamestream.net import acceptor as acceptor_module
 from flamestream.net.acceptor import address_of, listen
 from flamestream.net.control_link import LIMITS, PROTOCOL, ControlClient, ControlListener, ControlServer
 from flamestream.net.dial import Dial
@@ -322,4 +324,27 @@ def test_who_dials_a_leader_that_knows_no_job_yet_waits_and_is_not_sent_away(loo
         assert leader.listener.acceptor.drops.count == 0
     finally:
         client.close(0)
+        leader.close()
+
+
+def test_of_a_crowd_that_dials_at_once_nobody_gives_way_to_others(
+    loop: EpollReactor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the workers of all jobs of a new leader."""
+    monkeypatch.setattr(acceptor_module, "MAX_UNPROVED", 40)
+    leader = Shard(loop, "127.0.0.1", 0, "", opens=False)
+    hellos = [replace(HELLO, worker=WorkerId(f"w{number}")) for number in range(120)]
+    clients = [
+        ControlClient(loop, lambda _: None, "job", leader.address, "token", lambda hello=hello: hello)  # type: ignore[misc]
+        for hello in hellos
+    ]
+    try:
+        leader.coordinate()
+        loops.turn_until(loop, lambda: all(each._dial._handshake for each in clients), "their connections")
+        leader.listener.acceptor.open()
+        loops.turn_until(loop, lambda: len(leader.heard) == 120, "each Hello")
+        assert leader.listener.acceptor.drops.count == 0
+    finally:
+        for each in clients:
+            each.close(0)
         leader.close()

@@ -89,6 +89,7 @@ def test_an_item_says_which_attempt_its_run_entered_in(page: Page) -> None:
     page.browser.until("document.querySelector('.descent')")
     attempt = page.job.running().attempt
     assert f"attempt\n{attempt} (" in page.text()
+    assert "as its sink has written down" in page.text(), "when it was released"
 
 
 def test_a_kill_is_watched(page: Page) -> None:

@@ -146,6 +146,15 @@ def test_a_verdict_that_a_command_has_left_is_shown_and_told(tmp_path: Path, job
     asked(tmp_path, steps)
 
 
+def test_an_item_of_this_machine_is_answered_at_once_and_not_started(tmp_path: Path, job: ShownJob) -> None:
+    async def steps(client: Client) -> None:
+        answer = await client.post("/api/v1/jobs/sales/item?text=north", headers=LET_IN)
+        assert answer.status == 405
+        assert "GET" in (await answer.json())["error"]["message"]
+
+    asked(tmp_path, steps)
+
+
 def test_a_graph_is_asked_for_once_an_application(
     tmp_path: Path, job: ShownJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,15 +7,18 @@ import socket
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from flamestream.connectors import sinks
+from flamestream.connectors.http import events
 from flamestream.core.protocol.actions import Bundle
+from flamestream.fenced.tail import Given, Tail
 from flamestream.model.ids import SequenceNumber, SinkName, Slot, WorkerId
 from flamestream.model.payload import encode_items
-from flamestream.ports import Consumer, Post, Reactor
+from flamestream.ports import Consumer, Post, Reactor, Timer
 from flamestream.testing.consumer_contract import CONSUMER_CHECKS, SINK, Outside, Worker, bundle, fence
 from flamestream.testing.port_driver import PortDriver
 from support.http.events import EventSource
@@ -104,6 +107,30 @@ def test_a_client_that_does_not_read_holds_up_nobody(driver: PortDriver, tmp_pat
         with EventSource(place.port) as source:
             driver.until(lambda: len(source.data) == 100, "the other client has all")
         worker.deliver(fence(1), bundle(0, 101))
+
+
+def test_a_look_that_waits_is_no_reason_to_look_later(
+    driver: PortDriver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, costs = [0.0], []
+
+    def waits(_tail: Tail, _most: int, _size: int) -> list[Given]:
+        clock[0] += 60.0
+        return []
+
+    def later(sink: events.EventsConsumer, cost: float, call: Callable[[], None]) -> Timer:
+        costs.append(cost)
+        return driver.reactor.later(0.001, call)
+
+    now = SimpleNamespace(monotonic=lambda: clock[0], thread_time=lambda: 0.0)
+    monkeypatch.setattr(events, "time", now)
+    monkeypatch.setattr(Tail, "next", waits)
+    monkeypatch.setattr(events.EventsConsumer, "later", later)
+    place = Place(tmp_path)
+    Worker(place, "w1", driver).open(fence(1), 0)
+    with EventSource(place.port):
+        driver.until(lambda: len(costs) > 2, "some looks")
+    assert set(costs) == {0.0}
 
 
 @pytest.mark.parametrize(

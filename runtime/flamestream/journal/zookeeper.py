@@ -22,6 +22,7 @@ away (releases wait then, as with any journal that is lost); say whether it is r
 does).
 """
 
+import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -55,8 +56,11 @@ has followers or not."""
 def zookeeper_journal(
     connect: Callable[[], ClusterState], job: str, reactor: Reactor, post: Post, *, keep: bool = False
 ) -> BatchJournal:
-    """`ports.Journal`. `connect` blocks, and is called in a helper thread, once."""
-    return BatchJournal(_ZooKeeper(connect, f"/flamestream/{job}/journal", reactor), reactor, post, keep=keep)
+    """`ports.Journal`. `connect` blocks, and is called in a helper thread, once, and at once: a standby's session is
+    there before it takes over. What is wrong with it is told by the seal, which tries again."""
+    place = _ZooKeeper(connect, f"/flamestream/{job}/journal", reactor)
+    reactor.background(place.connected, lambda _: None)
+    return BatchJournal(place, reactor, post, keep=keep)
 
 
 class _ZooKeeper:
@@ -67,17 +71,25 @@ class _ZooKeeper:
     def __init__(self, connect: Callable[[], ClusterState], root: str, reactor: Reactor) -> None:
         self._connect, self._root, self._reactor = connect, root, reactor
         self._state: ClusterState | None = None
+        self._connecting = threading.Lock()
+
+    def connected(self) -> ClusterState:
+        """The session; the first call makes it. Blocks."""
+        # Fronts are sealed in several threads, and a second session would be nobody's.
+        with self._connecting:
+            if self._state is None:
+                self._state = self._connect()
+                self.name = f"ZooKeeper at {self._state.hosts}"
+            return self._state
 
     def seal(self, front: FrontId, attempt: Attempt, cut: Time) -> Sealed:
-        if self._state is None:
-            self._state = self._connect()
-            self.name = f"ZooKeeper at {self._state.hosts}"
-        folder, acl = f"{self._root}/front-{front}", _acl_of(self._state, self._root)
+        state = self.connected()
+        folder, acl = f"{self._root}/front-{front}", _acl_of(state, self._root)
         # The fence first: no older attempt can create a batch from here on, so what is read is all there is
         # of them (!).
-        version = _fence(self._state, folder, attempt, acl)
-        entries, batches = _read(self._state, folder, cut)
-        writer = _Writer(self._state, self._reactor, folder, attempt, version, batches, acl)
+        version = _fence(state, folder, attempt, acl)
+        entries, batches = _read(state, folder, cut)
+        writer = _Writer(state, self._reactor, folder, attempt, version, batches, acl)
         return Sealed(entries, max(batches.values(), default=START), writer)
 
 

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from flamestream.core.dataflow.tables.patience import Patience
 from flamestream.model.tables.ledger import Table
 from flamestream.simulation.changes.hand_overs import handing_over
 from flamestream.simulation.graphs import key_of
@@ -18,6 +19,25 @@ from support.seeds import chunks
 def test_outcomes_are_those_of_a_serial_execution_whatever_crashes(first: int) -> None:
     delivered = [simulate(seed, job=bank_job(Random(seed))).delivered for seed in range(first, first + 25)]
     assert sum(map(bool, delivered)) > 20
+
+
+def test_among_them_are_some_where_what_is_measured_lets_transactions_wait_and_guesses_them_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    turned = list[bool]()
+    judge = Patience._judge
+
+    def noted(patience: Patience) -> None:
+        waited = patience.waits
+        judge(patience)
+        if patience.waits != waited:
+            turned.append(patience.waits)
+
+    monkeypatch.setattr(Patience, "_judge", noted)
+    for seed in range(40):
+        simulate(seed, job=bank_job(Random(seed)))
+    assert turned.count(True) > 5
+    assert turned.count(False) > 5
 
 
 def test_so_they_are_with_an_index_that_they_keep() -> None:

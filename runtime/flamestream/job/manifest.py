@@ -216,6 +216,14 @@ class CallSettings(_Part, frozen=True):
         return {name: value for name, value in written.items() if value is not None}
 
 
+class Transactions(_Part, frozen=True):
+    """Transactions: when they are decided. It never changes what comes of them."""
+
+    patience: Annotated[int, Meta(ge=0, le=1_000)] | None = None
+    """Runs that a transaction may have before it waits until nothing can come below it. 0: it has one, behind a hop
+    more; 1_000: it runs whenever what it has read changes. Left out: by what is measured."""
+
+
 class Spec(ClusterSpec, frozen=True, kw_only=True):
     """A job: what runs, what it reads and writes, what it promises."""
 
@@ -245,6 +253,8 @@ class Spec(ClusterSpec, frozen=True, kw_only=True):
     clients: Annotated[dict[str, Any], Meta(max_length=16)] = field(default_factory=dict)
     """Databases and services that functions of calls ask, by the name that they say: call.postgres("NAME"),
     call.redis("NAME")."""
+    transactions: Transactions = field(default_factory=Transactions)
+    """How transactions of the graph are decided."""
     queries: Queries | None = None
     """A port for those who ask for states of keys while the job runs; left out: nobody can."""
     tracing: Tracing | None = None

@@ -81,6 +81,7 @@ def worker_settings(checked: CheckedJob, *, shared: bool = False) -> WorkerSetti
         calls=changes_of_calls(spec), egress=None if spec.egress is None else tuple(spec.egress),
         credit_runs=spec.limits.runs, credit_bytes=spec.limits.bytes, heartbeat=min(HEARTBEAT, interval),
         report=min(REPORT, interval // 2) if seldom else 0, debug=spec.debug,
+        patience=spec.transactions.patience,
     )  # fmt: skip
 
 

@@ -96,6 +96,8 @@ def checked_job(job: Job) -> CheckedJob:
     change_calls(graph, changes_of_calls(job.spec))
     _calls_hold(job, graph)
     _queries_hold(job, graph)
+    if job.spec.transactions.patience is not None and graph.ledger is None:
+        raise job.error(("spec", "transactions"), f"graph {graph.name!r} has no transactions: remove it")
     if graph.ledger is not None and job.spec.batches:
         raise job.error(
             ("spec", "guarantee"),

@@ -52,6 +52,8 @@ class SimJob:
     """Every second version raises, or ends its process."""
     patience: int | None = None
     """`WorkerSettings.patience`."""
+    judged: int = 64
+    """`WorkerSettings.judged`."""
 
     def of_version(self, version: int) -> "SimJob":
         """The job after so many edits."""

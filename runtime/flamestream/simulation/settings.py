@@ -122,7 +122,7 @@ def drawn_plan(rng: Random, job: SimJob | None = None) -> Plan:
     worker = edited_worker(rng, WorkerSettings(
         job="sim", slots=slots, fronts=fronts, python="sim", dead_letter=job.dead_letter, heartbeat=20 * MS,
         debug=rng.random() < 0.03,
-        patience=job.patience,
+        patience=job.patience, judged=job.judged,
     ))  # fmt: skip
     return Plan(
         job, sites, worker, _coordinator(rng, job, worker, workers), workers,

@@ -8,8 +8,10 @@ from typing import Any
 
 from flamestream.core.dataflow.accumulators import Accumulation, Accumulators
 from flamestream.core.dataflow.dataflow import Dataflow
+from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.keyed_state import KeyedState
 from flamestream.core.dataflow.tables.transactions import Transaction, Transactions, unfolded
+from flamestream.core.dataflow.tables.waiting import Waiting
 from flamestream.core.protocol.chain import DELETED, Chain, Row
 from flamestream.core.protocol.messages import PeerMessage, Undecided
 from flamestream.core.worker.acker import AckTable
@@ -83,6 +85,18 @@ def _later(self: Acker, sender: WorkerId, message: PeerMessage) -> None:
         _take(self, sender, message)
 
 
+def _decided_for_itself(self: Transactions) -> list[Change]:
+    """One that was put off is decided as if nothing above it had been: no other is, while all are put off."""
+    waiting = self._next()
+    assert waiting is not None and waiting.lowest is not None
+    first, repairs = not waiting.lowest.runs, self._repairs
+    if first:
+        self._repairs = Waiting()
+    found = _look(self)
+    self._repairs = repairs
+    return found
+
+
 def _below_items_alone(self: Dataflow, limit: Meta | None = None) -> bool:
     """Who waits at the end of a pass waits for the next."""
     return limit is not None and _look_again(self, limit)
@@ -130,7 +144,12 @@ def _back_to_what_is_stored(self: KeyedState[Any], cut: Time) -> None:
 
 
 def _guessing(rng: Random) -> SimJob:
-    return replace(bank_job(rng), patience=None)
+    return replace(bank_job(rng), patience=None, judged=64)
+
+
+def _by_measure(rng: Random) -> SimJob:
+    """Of those that one row chains, so that they are put off; and again not."""
+    return replace(_of_one_row(rng), judged=2)
 
 
 def _of_one_row(rng: Random) -> SimJob:
@@ -149,7 +168,7 @@ def _of_one_row(rng: Random) -> SimJob:
 _take, _told_to_all = Acker.take, Acker.told
 _above, _written, _look_again = Transactions._above, Transactions._written, Dataflow._look_again
 _go_back, _loaded = KeyedState.go_back, Rejoin.loaded
-_row, _complete = Transactions.row, Transactions.complete
+_row, _complete, _look = Transactions.row, Transactions.complete, Transactions.look
 
 VARIANTS = [
     BrokenVariant("late transactions that repair nothing", patch(Transactions, _above=_nobody), job=bank_job),
@@ -178,6 +197,12 @@ VARIANTS = [
         "transactions that are put off until minimal time, which waits for them",
         patch(AckTable, stuck=lambda table: []),
         job=bank_job,
+    ),
+    BrokenVariant(
+        "the last that were put off, which repair nobody who was guessed meanwhile",
+        patch(Transactions, look=_decided_for_itself),
+        directed(Fault.FRAME_DELAY, Fault.CONTROL_DELAY, rate=0.02, spacing=2000, clump=4),
+        _by_measure,
     ),
     BrokenVariant(
         "what is put off told behind its acks", patch(Acker, take=_later, told=_told_behind), job=bank_job

@@ -43,6 +43,9 @@ other = fs.Graph("others")
 other.source("numbers").map(int).sink("out")
 kept = fs.Graph("kept")
 kept.source("numbers").reduce(name="seen", key=str, combine=fs.count()).sink("out")
+moves = fs.Graph("moves")
+counted = moves.table("counted", initial=int)
+moves.source("numbers").transact(lambda state, n: state[counted, n]).committed.sink("out")
 asks = fs.Graph("asks")
 asks.source("numbers").call(str, name="asked").sink("out")
 asks.source("others").call(fs.call(doubt="never")(str), key=str, name="once").sink("others")
@@ -200,6 +203,8 @@ ROWS = [
     Row("spec.queries.tables", ["seen"], "workers", given=ASKED),
     Row("spec.queries.tables", ["sen"], given=ASKED, refused="keeps nothing named 'sen': is 'seen' meant?"),
     Row("spec.queries.share", 0.5, "workers", given=ASKED),
+    Row("spec.transactions.patience", 0, "workers", given={"spec.application.graph": "moves"}),
+    Row("spec.transactions.patience", 0, refused="has no transactions"),
     Row("spec.egress", ["localhost:80", "10.0.0.0/8"], "workers", given=ASKS),
     Row("spec.egress", ["a b"], given=ASKS, refused="'a b' is none of HOST, HOST:PORT"),
     Row("spec.egress", ["localhost:80"], refused="has no call"),

@@ -29,6 +29,7 @@ from flamestream.core.dataflow.placing import Place
 from flamestream.core.dataflow.reduce import Reduce
 from flamestream.core.dataflow.stored import Reading
 from flamestream.core.dataflow.tables.contention import Contended
+from flamestream.core.dataflow.tables.patience import Patience
 from flamestream.core.dataflow.tables.transactions import Transactions
 from flamestream.core.protocol.messages import Data
 from flamestream.core.protocol.settings import WorkerSettings
@@ -89,7 +90,7 @@ class Dataflow(Operations):
         self._me = me
         self._cuts = cuts
         self._output = output
-        self._patience = settings.patience
+        self._patience = settings.patience, settings.judged
         self._meter: Meter | None = None
         self._ledger: tuple[Transactions, Enter] | None = None
         """The transactions of the graph, and where their results go."""
@@ -270,7 +271,7 @@ class Dataflow(Operations):
         assert isinstance(vertex.combine, Deciding)
         decide = user_code.decided(vertex, self._debug)
         reading, indexes = Reading.of(vertex), vertex.combine.indexes
-        state = Transactions(vertex.id, self._cuts, decide, reading, indexes, self._patience)
+        state = Transactions(vertex.id, self._cuts, decide, reading, indexes, Patience(*self._patience))
         forward, fail = self.forward(vertex), self.failed(vertex)
         self.states[vertex.id] = state
 

@@ -63,7 +63,7 @@ class NativeFlow:
         self._names: list[WorkerId] = [me]
         vertices = [*graph.vertices, Vertex(self.errors, Kind.SINK, ERRORS)]
         self._flow = kernel.Flow(
-            [described(vertex, graph, settings.debug, patience=settings.patience) for vertex in vertices],
+            [described(vertex, graph, settings.debug, settings=settings) for vertex in vertices],
             slots=settings.slots,
             me=0,
             dead_letter=settings.dead_letter is not None,

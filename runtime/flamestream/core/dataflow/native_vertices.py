@@ -15,6 +15,7 @@ from flamestream.core.dataflow.operations import KEYED
 from flamestream.core.dataflow.placing import itself
 from flamestream.core.dataflow.stored import Reading
 from flamestream.core.dataflow.tables.patience import Patience
+from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import ready
 from flamestream.model.calls.loops import too_often
 from flamestream.model.event_time import Dated, Marker, Stamped, TimeOf, Undecoded
@@ -35,10 +36,10 @@ from flamestream.model.windows.stream import Events
 
 
 def described(
-    vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True, patience: int | None = None
+    vertex: Vertex, graph: Graph, debug: bool, *, rows: bool = True, settings: WorkerSettings | None = None
 ) -> dict[str, Any]:
-    """A vertex as the kernel takes it. `rows`: payloads may stay encoded in state too; `patience`: that of
-    transactions."""
+    """A vertex as the kernel takes it. `rows`: payloads may stay encoded in state too; `settings`: of a worker
+    that decides transactions."""
     settle: Callable[[Any], Any] = user_code.as_it_is
     if vertex.kind in (Kind.FLAT_MAP, Kind.FILTER):
         settle = user_code.lister(vertex) if vertex.kind is Kind.FLAT_MAP else bool
@@ -71,7 +72,8 @@ def described(
         case Kind.REDUCE:
             described |= _fold(vertex, debug)
             if rows and isinstance(vertex.combine, Deciding):
-                described["deciding"] = _described_deciding(vertex, vertex.combine, debug, patience)
+                assert settings is not None, "transactions are decided by a worker"
+                described["deciding"] = _described_deciding(vertex, vertex.combine, debug, settings)
     return described
 
 
@@ -152,13 +154,13 @@ def described_panes(program: Program) -> dict[str, Any] | None:
 
 
 def _described_deciding(
-    vertex: Vertex, deciding: Deciding, debug: bool, patience: int | None
+    vertex: Vertex, deciding: Deciding, debug: bool, settings: WorkerSettings
 ) -> dict[str, Any]:
     """Transactions, whose rows the kernel keeps."""
     return {
-        "patience": patience,
+        "patience": settings.patience,
         "most_runs": Patience.most,
-        "window": Patience.window,
+        "window": settings.judged,
         "decide": user_code.decided(vertex, debug),
         "functions": None if debug else deciding.functions,  # Python calls each twice
         "rules": [(name, *rules[:2], deciding.stored(name)) for name, rules in deciding.rules.items()],

@@ -99,6 +99,8 @@ class WorkerSettings:
     patience: int | None = None
     """How often a transaction is decided before it waits until nothing can come below it; 0: it always waits; None: by
     what is measured."""
+    judged: int = 64
+    """Transactions that are judged together, where patience is by what is measured."""
     debug: bool = False
     """Run every user function twice and compare, and check that it leaves its input alone."""
 

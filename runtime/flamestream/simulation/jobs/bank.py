@@ -26,6 +26,9 @@ from flamestream.simulation.graphs import (
     source_streams,
 )
 
+JUDGED = 4
+"""Few, so that what is measured of some dozens of transfers changes how the next ones are decided."""
+
 
 def bank_job(rng: Random) -> SimJob:
     """A bank; what becomes of a transfer depends on all before it."""
@@ -67,7 +70,7 @@ def bank_job(rng: Random) -> SimJob:
     moved.aborted.map(lambda a: (a.transaction[0], a.reason)).sink("refused", key=key_of)
     if rng.random() < 0.5:
         accounts.changes().map(_told).sink("balances", key=key_of)
-    return SimJob(graph, DEAD_LETTERS, _record(rng), sources, patience=_patience(rng))
+    return SimJob(graph, DEAD_LETTERS, _record(rng), sources, patience=_patience(rng), judged=JUDGED)
 
 
 def subgraph_job(rng: Random) -> SimJob:
@@ -91,7 +94,7 @@ def subgraph_job(rng: Random) -> SimJob:
             changes.map(_told).sink(f"state{number}0", key=key_of)
     stream.sink("out", key=key_of)
     refused[0].merge(*refused[1:]).sink("refused", key=key_of)
-    return SimJob(graph, DEAD_LETTERS, _record(rng), sources, patience=_patience(rng))
+    return SimJob(graph, DEAD_LETTERS, _record(rng), sources, patience=_patience(rng), judged=JUDGED)
 
 
 def indexed_job(rng: Random) -> SimJob:
@@ -145,7 +148,7 @@ def _told(write: Any) -> Payload:
 
 
 def _patience(rng: Random) -> int | None:
-    """None: by what is measured, of which a few dozen transfers change nothing."""
+    """None: by what is measured."""
     return rng.choice([None, 0, 1, 2])
 
 

@@ -197,7 +197,7 @@ def test_who_was_decided_as_often_as_patience_lets_waits(parts: Parts) -> None:
 def test_guessing_ends_where_guesses_are_wrong_and_begins_again_where_they_would_be_right(
     parts: Parts,
 ) -> None:
-    counting, half = Counting(parts), Patience.window // 2
+    counting, half = Counting(parts), WorkerSettings("", 1, ()).judged // 2
     waits = list[bool]()
     for turn in range(12):
         first = turn * 1000

@@ -7,8 +7,8 @@ Results leave only when minimal time has passed them, so both give the same byte
 What is measured chooses: guessing ends when many decisions are repairs, and begins again when few of those that waited
 would have been decided too early.
 
->>> patience = Patience()
->>> for _ in range(Patience.window):
+>>> patience = Patience(judged=4)
+>>> for _ in range(4):
 ...     patience.decided(early=False)
 ...     patience.repaired()
 >>> patience.waits
@@ -22,17 +22,17 @@ from typing import ClassVar
 
 
 class Patience:
-    """The patience of one worker. `pinned`: the runs behind which a transaction waits, always; None: by measure."""
+    """The patience of one worker."""
 
     most: ClassVar = 8
     """Runs of one transaction while others are guessed: then it waits, whoever changes what it has read."""
-    window: ClassVar = 64
-    """Transactions that are judged together."""
 
-    def __init__(self, pinned: int | None = None) -> None:
+    def __init__(self, pinned: int | None = None, judged: int = 64) -> None:
+        """`pinned`: the runs behind which a transaction waits, always; None: by measure, of so many that are `judged`
+        together."""
         self.runs = self.most if pinned is None else pinned
         """Behind so many runs a transaction waits."""
-        self._adapts = pinned is None
+        self._adapts, self._judged = pinned is None, judged
         self._decided = self._early = 0
 
     @property
@@ -44,7 +44,7 @@ class Patience:
         """A transaction was decided for the first time. `early`: when it came that would have been too early."""
         self._decided += 1
         self._early += early
-        if self._adapts and self._decided >= self.window:
+        if self._adapts and self._decided >= self._judged:
             self._judge()
 
     def repaired(self) -> None:

@@ -75,10 +75,10 @@ class Transactions(Accumulators):
 
     def __init__(
         self, operation: int, cuts: LiveCuts, decide: user_code.Decide, reading: Reading = PLAIN,
-        indexes: Indexes = NO_INDEXES, patience: int | None = None,
+        indexes: Indexes = NO_INDEXES, patience: Patience | None = None,
     ) -> None:  # fmt: skip
         super().__init__(operation, cuts, reading)
-        self._decide, self._patience, self._pass = decide, Patience(patience), 0
+        self._decide, self._patience, self._pass = decide, patience or Patience(), 0
         self._indexes, self._was_folded = indexes, False
         self._all: list[Transaction] = []
         self._touching: dict[bytes, list[Transaction]] = {}

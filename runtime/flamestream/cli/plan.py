@@ -9,7 +9,7 @@ from flamestream.cli.frame import ManifestFile
 from flamestream.cli.output import Json, answer
 from flamestream.cli.validate import clients_of
 from flamestream.job.plan.drawing import described, mermaid, text
-from flamestream.job.validation import checked
+from flamestream.job.validation import CheckedJob, checked
 from flamestream.model.errors import ManifestError
 
 
@@ -36,6 +36,21 @@ def command(
     graph, clients = job.graph, clients_of(job)
     if json and draw is not None:
         raise ManifestError("--format is of a drawing, and --json describes the graph: leave one of them out")
-    told = [text(graph), *(f"client {name!r} is {said}" for name, said in clients.items())]
+    told = [text(graph), *_deciding(job), *(f"client {name!r} is {said}" for name, said in clients.items())]
     drawn = mermaid(graph) if draw is Format.MERMAID else "\n".join(told)
-    answer({**described(graph), "clients": clients}, drawn, json)
+    patience = {} if graph.ledger is None else {"patience": job.job.spec.transactions.patience}
+    answer({**described(graph), "clients": clients, **patience}, drawn, json)
+
+
+def _deciding(job: CheckedJob) -> list[str]:
+    """A line on when transactions are decided, if there are any."""
+    if job.graph.ledger is None:
+        return []
+    runs = job.job.spec.transactions.patience
+    if runs is None:
+        return ["transactions are decided when they come, or wait, by what is measured: status says which"]
+    if runs == 0:
+        return ["transactions wait until nothing can come before them, and are decided once"]
+    return [
+        f"transactions are decided when they come, {runs:,} time{'s' * (runs > 1)} at most before they wait"
+    ]

@@ -159,6 +159,25 @@ def test_validate_and_plan_say_what_calls_ask_with(
         ]
 
 
+@pytest.mark.parametrize(
+    ("patience", "said"),
+    [
+        ("", "are decided when they come, or wait, by what is measured: status says which"),
+        ("{patience: 0}", "wait until nothing can come before them, and are decided once"),
+        ("{patience: 3}", "are decided when they come, 3 times at most before they wait"),
+    ],
+)
+def test_plan_says_when_transactions_are_decided(
+    job: JobFolder, capsys: pytest.CaptureFixture[str], patience: str, said: str
+) -> None:
+    lines, made = 'graph.source("lines")', 'seen = graph.table("seen", initial=int)'
+    decided = f"{made}\n{lines}.transact(lambda state, line: state[seen, line]).committed"
+    moves = APPLICATION.replace(f"{lines}.map(str.upper)", decided)
+    job.write(moves, transactions=patience, journal="{folder: journal}")
+    assert run("plan", job.manifest) == ExitCode.OK
+    assert f"transactions {said}" in capsys.readouterr().out.splitlines()
+
+
 def test_status_of_a_job_that_was_never_run(
     job: JobFolder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

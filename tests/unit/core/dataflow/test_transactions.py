@@ -13,7 +13,6 @@ from flamestream.core.dataflow.native import native
 from flamestream.core.dataflow.parts import REFERENCE, Flow, Holding, Parts
 from flamestream.core.dataflow.tables import patience
 from flamestream.core.dataflow.tables.contention import MOST_ROWS, Contended, Contention
-from flamestream.core.dataflow.tables.patience import Patience
 from flamestream.core.protocol.actions import Deliver
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model import payload as codec

@@ -6,6 +6,8 @@ BIN := .venv/bin
 # Overridden for a closer look, e.g. make test PYTEST_ARGS="-n 0 -x tests/unit"
 # In the order of their folders: xdist would begin with the files that have the most tests, and end with the longest, alone.
 PYTEST_ARGS ?= -n 2 --dist loadfile --no-loadscope-reorder
+# Integration tests wait for others for a third of their time.
+WAITING_ARGS = $(subst -n 2,-n 3,$(PYTEST_ARGS))
 DEMO_ARGS ?=
 BENCH_ARGS ?=
 CAMPAIGN_ARGS ?=
@@ -49,7 +51,7 @@ setup:
 test: lint servers
 	$(BIN)/python scripts/native.py test
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow" --ignore tests/integration
-	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow and not frames" tests/integration
+	$(BIN)/python -m pytest $(WAITING_ARGS) -m "not slow and not frames" tests/integration
 	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "frames and not slow" tests/integration
 
 # What takes minutes once a machine, so that no test waits for it: a Kubernetes API server, from Go modules.

@@ -24,6 +24,7 @@ import msgspec
 
 from flamestream.core.coordinator.changes.upgrade import MOST_ASKED
 from flamestream.core.coordinator.coordination import Settings
+from flamestream.core.coordinator.scaling import wanted_by
 from flamestream.core.protocol.job_record import is_taken_over
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
@@ -155,6 +156,8 @@ class Launcher:
         self._create_store(self._checked.job.store)
         # Else `status` would show the end of the run before, until a coordinator has written.
         self._folder.status_file.unlink(missing_ok=True)
+        self._settings = local_coordinator(self._checked, changed=self._changed)
+        """Those that the job begins with."""
         self._start_coordinator()
         keep(self._folder.code, self._checked.application, self._checked.code, self._checked.py_files)
         self._config = worker_config(
@@ -175,7 +178,7 @@ class Launcher:
         self._worker_file = self._folder.write("worker.json", self._config)
         self._files = {self._checked.code: self._worker_file}
         """The file with what workers of each application are told, by its digest."""
-        self._start_workers(self._wanted + spec.workers.standby, self._worker_file)
+        self._start_workers(self._wanted + spec.workers.standby, self._worker_file, self._settings)
         self._write_info()
         self._reactor.later(LOOK, self._regularly)
 
@@ -201,28 +204,37 @@ class Launcher:
 
     # --- how many workers -----------------------------------------------------------------------------------
 
-    def _start_workers(self, count: int, file: Path) -> None:
+    def _start_workers(self, count: int, file: Path, settings: Settings) -> None:
         """Start workers that are told what is in `file`: one by one where some may end before others."""
         assert self._workers is not None, "they are made before"
-        if self._checked.job.spec.workers.max is None:
+        if settings.most_workers is None:
             self._workers.start(count, file)
         else:
             for _ in range(count):
                 self._workers.start(1, file)
 
+    def _settings_of(self, code: str) -> Settings:
+        """The settings that came with an application: of two upgrades to it, with the newer one."""
+        asked = [each for each in self._upgrades.values() if each is not None and each.code == code]
+        return asked[-1] if asked else self._settings
+
     def _scale(self) -> None:
         """Start workers that are wanted; those that are not any more are told to stop by the coordinator."""
-        workers, status = self._checked.job.spec.workers, self._folder.status()
-        if workers.max is None or self._workers is None or self._outcome is not None:
+        status = self._folder.status()
+        if self._workers is None or self._outcome is not None:
             return
         if status is None or self._coordinator is None or status.pid != self._coordinator.pid:
             return  # told by one that is gone
+        settings = self._settings_of(status.code)  # an upgrade may be under way, or taken back
+        if settings.most_workers is None:
+            return
         if status.wanted and status.wanted != self._wanted:
             more = "more" if status.wanted > self._wanted else "fewer"
             self._say(f"{more} workers: {status.wanted} instead of {self._wanted}")
             self._wanted = status.wanted
-        file = self._files.get(status.code, self._worker_file)  # an upgrade may be under way, or taken back
-        self._start_workers(max(0, self._wanted + workers.standby - self._workers.running(file)), file)
+        file = self._files.get(status.code, self._worker_file)
+        there = self._workers.running(file)
+        self._start_workers(max(0, self._wanted + (settings.standbys or 0) - there), file, settings)
 
     # --- an upgrade -----------------------------------------------------------------------------------------
 
@@ -250,8 +262,8 @@ class Launcher:
             self._files[settings.code] = self._worker_file
             while len(self._files) > LOGS_KEPT:
                 del self._files[next(iter(self._files))]
-            count = max(request.count, self._wanted + self._checked.job.spec.workers.standby)
-            self._start_workers(count, self._worker_file)
+            count = max(request.count, wanted_by(settings, self._wanted) + (settings.standbys or 0))
+            self._start_workers(count, self._worker_file, settings)
             self._manifest = request.manifest
         self._upgrades[number] = settings
         while len(self._upgrades) > MOST_ASKED:
@@ -296,7 +308,7 @@ class Launcher:
 
     def _coordinator_config(self) -> CoordinatorProcessConfig:
         return CoordinatorProcessConfig(
-            settings=replace(local_coordinator(self._checked, changed=self._changed), workers=self._wanted),
+            settings=replace(self._settings, workers=self._wanted),
             token=self._token,
             zookeeper=self._zookeeper.access,
             store=self._checked.job.store,

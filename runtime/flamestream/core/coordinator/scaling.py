@@ -29,7 +29,7 @@ from typing import Final
 
 from flamestream.core.coordinator.balance import WorkerLoad, loads_of, without
 from flamestream.core.coordinator.context import Context
-from flamestream.core.coordinator.coordination import Pace
+from flamestream.core.coordinator.coordination import Pace, Settings
 from flamestream.core.protocol.messages import Busy, Stop
 from flamestream.model.ids import WorkerId
 from flamestream.model.layout import Layout
@@ -116,22 +116,37 @@ def _covered(rounds: Sequence[_Round]) -> int:
     return sum(each.us for each in rounds)
 
 
+def wanted_by(settings: Settings, now: int) -> int:
+    """How many workers are wanted where these settings begin to count, and `now` were until then: as many, as far as
+    they may be, where their number follows the load."""
+    if settings.most_workers is None or not settings.durable:
+        return settings.workers
+    return min(max(now, settings.least_workers), settings.most_workers)
+
+
 class Autoscaler:
     """The reports of the workers of one layout, and what follows for their number."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        settings = context.settings
         self._scaling: Scaling | None = None
-        # an attempt without epochs begins empty: no number of workers is worth that
-        if settings.most_workers is not None and settings.durable:
-            most = min(settings.most_workers, settings.slots)
-            self._scaling = Scaling(settings.least_workers, most, settings.workers, settings.pace)
-            context.wanted = self._scaling.wanted
+        self._settings: Settings | None = None
+        """Those that the number is bounded by."""
         self.restart()
 
     def restart(self) -> None:
-        """Another attempt runs: what was measured is of another layout."""
+        """Another attempt runs, maybe of other code: what was measured is of another layout."""
+        context = self._context
+        if self._settings is not context.settings:
+            self._settings = settings = context.settings
+            context.wanted = wanted_by(settings, context.wanted)
+            # an attempt without epochs begins empty: no number of workers is worth that
+            if settings.most_workers is not None and settings.durable:
+                most = min(settings.most_workers, settings.slots)
+                self._scaling = Scaling(settings.least_workers, most, context.wanted, settings.pace)
+                context.wanted = self._scaling.wanted
+            else:
+                self._scaling = None
         self._round: dict[WorkerId, WorkerLoad] = {}
         """The reports since a number was last decided on."""
         self._newer: dict[WorkerId, WorkerLoad] = {}

@@ -362,3 +362,20 @@ def test_who_goes_back_by_hand_may_go_on_again() -> None:
         bench.cut(40).accept("z", 40).beat(40)
     bench.cut(40).accept("z", 40)
     assert (bench.record.code, bench.record.taken_back) == ("old", "")
+
+
+def test_as_many_take_part_as_the_new_settings_say() -> None:
+    bench = asked(workers=2)
+    ahead(bench, "y", "z").cut(20).accept("a", 20).beat(30)
+    bench.cut(31).accept("a", 31).recover().clear()
+    assert bench.record.layout.workers == ("y", "z")
+    assert bench.status.wanted == 2
+
+
+def test_where_their_number_follows_the_load_the_new_bounds_count() -> None:
+    bench = asked(workers=1, least_workers=2, most_workers=3, standbys=0)
+    assert bench.status.wanted == 1
+    ahead(bench, "y", "z").cut(20).accept("a", 20).beat(30)
+    bench.cut(31).accept("a", 31).recover().clear()
+    assert bench.record.layout.workers == ("y", "z")
+    assert bench.status.wanted == 2

@@ -26,6 +26,7 @@ from flamestream.core.coordinator.context import Context
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.healing import TICK, Healing
 from flamestream.core.coordinator.membership import differs
+from flamestream.core.coordinator.scaling import wanted_by
 from flamestream.core.coordinator.snapshot_index import check_index
 from flamestream.core.protocol.inventory import leaving, only_in, without
 from flamestream.core.protocol.job_record import JobRecord
@@ -271,9 +272,7 @@ class Upgrade:
     def _there(self, wanted: co.Settings) -> list[WorkerId]:
         """Who makes up the first layout of the new code; empty while it is better to wait."""
         members, time = self._context.members, self._context.time
-        # as many as now, where their number follows the load
-        workers = wanted.workers if wanted.most_workers is None else self._context.wanted
-        places = min(workers, wanted.slots)
+        places = min(wanted_by(wanted, self._context.wanted), wanted.slots)
         ahead = members.spares(self._context.workers, wanted.code)[:places]
         if not ahead:
             return []
@@ -313,6 +312,7 @@ class Upgrade:
         context, goes_back = self._context, self._goes_back(made)
         watch = Watch(context, context.time.now - self._healing.ended_at if seen else None)
         context.settings, context.members.code = made, made.code
+        context.wanted = wanted_by(made, context.wanted)
         self._wanted = None if self._wanted is None or self._wanted.code == made.code else self._wanted
         self._watch, self._before, self._failed, self._healing.drained = None, None, "", False
         self._epochs.turn_later()

@@ -120,7 +120,7 @@ def altered(folder: Path, cut: int, other: int, *, above: bool) -> None:
     ]  # fmt: skip
     before = log.read_bytes()
     fence, number = record.delivery.fence, record.delivery.number
-    changed = encode_record(Fence(*fence), number, bundles)
+    changed = encode_record(Fence(*fence), number, bundles, record.delivery.written)
     assert len(changed) == record.end - record.start, "it fits in its place"
     log.write_bytes(before[: record.start] + changed + before[record.end :])
 

@@ -37,14 +37,6 @@ def test_a_worker_and_the_operator_write_the_same_line() -> None:
     )
 
 
-def test_the_operator_leaves_out_what_every_worker_says_in_every_epoch() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", OPERATOR + SAYS.replace("Sealed", "Progress")], capture_output=True, text=True,
-        check=True, env={"PYTHONPATH": ":".join(sys.path)},
-    )  # fmt: skip
-    assert done.stderr == ""
-
-
 def test_who_a_process_is_stands_in_all_its_lines_and_a_traceback_beside_the_event() -> None:
     try:
         raise ValueError("wrong")

@@ -16,7 +16,7 @@ import pytest
 from flamestream.core.coordinator.coordination import Report, Settings, Status
 from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
-from flamestream.model.ids import NO_FENCE, LayoutVersion, SourceName, WorkerId
+from flamestream.model.ids import NO_FENCE, Epoch, LayoutVersion, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import END, START
 from flamestream.net.control_link import ControlServer
@@ -172,3 +172,14 @@ def test_idle_partitions_are_those_of_the_layout_s_workers(host: CoordinatorHost
         host.from_worker(worker, msgspec.structs.replace(progress(1, 1), idle={clicks: number}))
     host._report(Report(Status(phase="running", workers=(A,))))
     assert host.look().idle == {clicks: 2}
+
+
+def test_what_every_worker_says_in_every_epoch_is_no_news(
+    host: CoordinatorHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    host.from_worker(A, progress(1, 1))
+    host.from_worker(A, msg.CutTaken(NO_FENCE, Epoch(1), START))
+    assert not caplog.messages
+    host.from_worker(A, msg.PeerLost(NO_FENCE, B, "it broke"))
+    assert caplog.messages == ["worker says"]

@@ -42,7 +42,7 @@ def test_new_inputs_are_read_or_refused(name: str, fuzzer: Fuzzer, tmp_path: Pat
 def test_a_broken_reader_is_found(name: str, fuzzer: Fuzzer, tmp_path: Path) -> None:
     target = VARIANTS[name].target
     # it ends when it is found
-    outcome = fuzzer.fuzz(target, tmp_path, f"-runs={5 * TARGETS[target].runs}", variant=name)
+    outcome = fuzzer.fuzz(target, tmp_path, f"-runs={25 * TARGETS[target].runs}", variant=name)
     assert outcome.broken, f"{name} was not found:\n{outcome.said[-2000:]}"
     repeat(target, outcome.broken[0])  # the reader that ships is not broken
     assert f"{target} --repeat {outcome.broken[0]}" in told(target, outcome)

@@ -1,7 +1,9 @@
-"""Upgrades that cannot be: each is refused with what to do, and the job runs on as if nobody had asked."""
+"""Upgrades that cannot be: each is refused with what to do, and the job runs on as if nobody had asked. And some that
+could be taken for such."""
 
 import json
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -208,3 +210,24 @@ def test_code_from_before_a_migration_is_refused_and_the_state_stays_as_it_is(jo
     job.scratch.goes_on()
     assert job.scratch.status()["code"] == its
     job.scratch.write("app.py", migrated)
+
+
+@pytest.mark.parametrize(
+    ("rate", "workers", "takes_part"),
+    [
+        (8, "{replicas: 3, slots: 16}", 3),
+        (9, "{min: 2, max: 2, slots: 16}", 2),
+        (10, "{replicas: 1, slots: 16}", 1),
+    ],
+    ids=["more", "within other bounds", "fewer"],
+)
+def test_as_many_workers_take_part_as_the_new_manifest_says(
+    job: Job, rate: int, workers: str, takes_part: int
+) -> None:
+    manifest = re.sub(r"workers: \{.*\}", f"workers: {workers}", job.manifest)
+    assert manifest != job.manifest
+    code, said = job.upgraded(Job.code(rate=rate, graph="totals"), manifest)
+    assert code == ExitCode.OK, said
+    eventually(lambda: len(job.scratch.status()["workers"]) == takes_part, "so many take part", within=60)
+    assert job.scratch.status()["wanted"] == takes_part
+    job.scratch.goes_on()

@@ -10,17 +10,15 @@ from flamestream.core.dataflow.native import native
 from flamestream.model.kernel import kernel
 from flamestream.simulation.clients import asked
 from flamestream.simulation.jobs.bank import bank_job
+from flamestream.simulation.kinds import LOOKED_BACK
 from flamestream.simulation.settings import promising
 from flamestream.testing import simulate
 from sim.variants.queries import ZOMBIES
 from support.seeds import chunks
 
-KEPT = ("exactly-once", "strong-productions", "exactly-once-2pc", "at-least-once")
-"""Guarantees under which what was shown once stays."""
-
 
 @pytest.mark.parametrize("first", chunks(0, 200, 25, at_push=25))
-@pytest.mark.parametrize("guarantee", KEPT)
+@pytest.mark.parametrize("guarantee", LOOKED_BACK)
 def test_answers_are_of_one_cut_and_strict_ones_lack_nothing_whatever_crashes(
     guarantee: str, first: int
 ) -> None:

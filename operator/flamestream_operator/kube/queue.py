@@ -62,10 +62,12 @@ class WorkQueue(Generic[K]):
         """Until each object that waits now, or is in work, has been looked at to the end."""
         left = {*self._waiting, *self._busy}
         self._left.append(left)
-        while left:
-            self._looked.clear()
-            await self._looked.wait()
-        self._left.remove(left)
+        try:
+            while left:
+                self._looked.clear()
+                await self._looked.wait()
+        finally:  # also for who has waited long enough
+            self._left.remove(left)
 
     async def run(self) -> None:
         """Serve the queue for ever, several objects at once."""

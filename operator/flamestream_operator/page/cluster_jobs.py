@@ -21,6 +21,7 @@ from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import FlameStreamError
 from flamestream.store.snapshot_index import summary_of
 from flamestream.ui.asked import seconds_in, wanted, word_in
+from flamestream.ui.commands import now
 from flamestream.ui.marks import Mark
 from flamestream.ui.samples import Sample, Samples
 from flamestream.ui.source import Kind, Ran, Refused, Row, row_of
@@ -273,11 +274,11 @@ class ClusterJobs:
             for pod in self._cluster.pods_of(key_of(job))
             if pod["metadata"]["labels"].get(ROLE) == "driver" and part(pod, "status", "phase") == "Running"
         ]
-        began = _now()
+        began = now()
         for pod in sorted(drivers, key=made_at, reverse=True):
             uid = str(pod["metadata"]["uid"])
             if uid not in self._graphs and (plan := await self._plan(pod)) is not None:
-                self._graphs[uid] = Ran(state="done", began=began, ended=_now(), answer=plan)
+                self._graphs[uid] = Ran(state="done", began=began, ended=now(), answer=plan)
                 while len(self._graphs) > MOST_KEPT:
                     del self._graphs[next(iter(self._graphs))]
             if uid in self._graphs:
@@ -308,7 +309,7 @@ class ClusterJobs:
         known = self._snapshots.get(job)
         if known is not None and time.monotonic() - known[0] < FRESH:
             return known[1]
-        began, listed, hosting = _now(), savepoints_of(thing, self._cluster), self._hosting()
+        began, listed, hosting = now(), savepoints_of(thing, self._cluster), self._hosting()
         if hosting is None:
             raise Refused(503, "this operator does not lead any more: try again")
         try:
@@ -321,7 +322,7 @@ class ClusterJobs:
         except TimeoutError:
             return _failed(began, f"the job's store has not answered within {ANSWERS_WITHIN:g} s")
         listed += [] if found is None else [summary_of(*found)]
-        ran = Ran(state="done", began=began, ended=_now(), answer=listed)
+        ran = Ran(state="done", began=began, ended=now(), answer=listed)
         self._snapshots[job] = time.monotonic(), ran
         while len(self._snapshots) > MOST_KEPT:
             del self._snapshots[next(iter(self._snapshots))]
@@ -337,8 +338,4 @@ def _has(drill: Object, kind: Kind) -> bool:
 
 def _failed(began: int, message: str) -> Ran:
     answer = {"error": {"category": "retryable", "message": message}}
-    return Ran(state="done", began=began, ended=_now(), code=int(ExitCode.UNAVAILABLE), answer=answer)
-
-
-def _now() -> int:
-    return time.time_ns() // 1000
+    return Ran(state="done", began=began, ended=now(), code=int(ExitCode.UNAVAILABLE), answer=answer)

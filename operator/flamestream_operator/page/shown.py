@@ -126,8 +126,8 @@ def audit_of_terminal(job: Object) -> Ran:
 
 def left_at(job: Object) -> LeftAudit | None:
     """The verdict in an annotation of a job; None: there is none, or it cannot be read."""
-    annotations = job["metadata"].get("annotations") or {}
-    return read_left(str(annotations.get(ANNOTATION, "")))
+    text = (job["metadata"].get("annotations") or {}).get(ANNOTATION)
+    return None if text is None else read_left(str(text))
 
 
 def _report(audit: AuditResult, by: str) -> Mapping[str, object]:

@@ -9,19 +9,19 @@ not: know who may look (door.py), or how such a pod is made (jobs/reading_pods.p
 import asyncio
 import logging
 import secrets
-import time
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from flamestream.job.exit_codes import ExitCode
 from flamestream.model.decoding import DecodeError, from_json
+from flamestream.ui.commands import now
 from flamestream.ui.source import Ran, Refused
 from flamestream_operator.jobs.observed import phase_of
 from flamestream_operator.jobs.reading_pods import ReadingPods
 from flamestream_operator.kube.api import ApiProblem
-from flamestream_operator.kube.cache import Cluster, Key
+from flamestream_operator.kube.cache import Cluster, Key, key_of
 from flamestream_operator.objects import names
-from flamestream_operator.objects.meta import ROLE, own_name
+from flamestream_operator.objects.meta import ROLE
 from flamestream_operator.page.pod_logs import Logs
 
 MOST_AT_ONCE: Final = 4
@@ -42,14 +42,10 @@ Look = tuple[str, str, str]
 log = logging.getLogger(__name__)
 
 
-class Api(Logs, Protocol):
-    """The part of the API server that is asked."""
-
-
 class TracedItems:
     """The looks of one replica of the operator."""
 
-    def __init__(self, cluster: Cluster, api: Api, pods: Callable[[], ReadingPods | None]) -> None:
+    def __init__(self, cluster: Cluster, api: Logs, pods: Callable[[], ReadingPods | None]) -> None:
         """`pods` makes them; None while this process does not lead."""
         self._cluster, self._api, self._pods = cluster, api, pods
         self._kept: dict[Look, Ran] = {}
@@ -70,7 +66,7 @@ class TracedItems:
             raise Refused(409, "somebody looks for an item of this job already")
         if len(self._tasks) >= MOST_AT_ONCE:
             raise Refused(503, "too many look for items: try again")
-        self._keep((job, text, sink), Ran(state="running", began=_now()))
+        self._keep((job, text, sink), Ran(state="running", began=now()))
         task = asyncio.create_task(self._to_the_end(pods, (job, text, sink), key))
         self._tasks[job] = task
         task.add_done_callback(lambda _: self._tasks.pop(job))
@@ -110,7 +106,7 @@ class TracedItems:
         if not isinstance(answer, list) and "error" not in (answer or {}):
             answer = _problem(failed or f"pod {name} has ended without an answer")
         code = ExitCode.OK if isinstance(answer, list) else ExitCode.UNAVAILABLE
-        self._keep(look, Ran(state="done", began=began, ended=_now(), code=int(code), answer=answer))
+        self._keep(look, Ran(state="done", began=began, ended=now(), code=int(code), answer=answer))
 
     async def _answer(self, key: Key, name: str) -> Any:
         """The last line of its log that is a document, when it has ended."""
@@ -135,7 +131,7 @@ class TracedItems:
         """Those of this job that an operator before this one has left: of its own there is none now."""
         for pod in self._cluster.pods_of(key):
             if pod["metadata"]["labels"].get(ROLE) == "trace":
-                await pods.remove(*_place(pod))
+                await pods.remove(*key_of(pod))
 
     async def _remove(self, pods: ReadingPods, namespace: str, name: str) -> None:
         try:
@@ -144,14 +140,5 @@ class TracedItems:
             log.warning("a pod that traced is left", extra={"pod": name, "problem": str(problem)})
 
 
-def _place(pod: dict[str, Any]) -> Key:
-    namespace, _, name = own_name(pod).partition(".")
-    return namespace, name
-
-
 def _problem(message: str) -> dict[str, Any]:
     return {"error": {"category": "retryable", "message": message}}
-
-
-def _now() -> int:
-    return time.time_ns() // 1000

@@ -6,7 +6,6 @@ Keeps: an answer of MOST_BYTES, of the newest items. Does not: know Kubernetes.
 
 import argparse
 import sys
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -40,15 +39,15 @@ def main(arguments: list[str]) -> int:
     """The exit code."""
     reader = argparse.ArgumentParser()
     reader.add_argument("--sink", default="")
-    reader.add_argument("--limit", type=partial(_between, most=MOST), default=10)
+    reader.add_argument("--limit", type=_limit, default=10)
     reader.add_argument("text")
     asked = reader.parse_args(arguments)
     sys.stdout.write(traced(asked.text, asked.sink, asked.limit).decode() + "\n")
     return 0
 
 
-def _between(text: str, most: int) -> int:
-    return max(1, min(most, int(text)))
+def _limit(text: str) -> int:
+    return max(1, min(MOST, int(text)))
 
 
 if __name__ == "__main__":

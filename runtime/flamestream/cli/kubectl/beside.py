@@ -146,3 +146,9 @@ def _await_start(cluster: Cluster, pod: str) -> None:
 def _is_private(name: str) -> bool:
     """The job's tokens, and what Kubernetes itself puts in."""
     return name in ("secret", "queries") or name.startswith("kube-api-access")
+
+
+def last_document(cluster: Cluster, pod: str) -> str:
+    """The last document that a pod's command has printed when it ends; "": none."""
+    said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
+    return said[-1] if said else ""

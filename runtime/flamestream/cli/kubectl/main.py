@@ -16,15 +16,15 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
-from flamestream.audit.descent import MOST, Descent
+from flamestream.audit.descent import Descent
 from flamestream.cli import frame
 from flamestream.cli.kubectl import drill, query, watch
-from flamestream.cli.kubectl.beside import beside, exit_code
+from flamestream.cli.kubectl.beside import beside, exit_code, last_document
 from flamestream.cli.kubectl.cluster import Cluster, Object, condition
 from flamestream.cli.kubectl.options import Context, JobName, Namespace
 from flamestream.cli.kubectl.screen import lines, row, table
 from flamestream.cli.output import Json, answer, as_json, say
-from flamestream.cli.views.trace import told
+from flamestream.cli.views.trace import ItemText, Newest, SinkAlone, told
 from flamestream.job.drills.left_audit import ANNOTATION, LeftAudit, written_left
 from flamestream.job.drills.status import AuditResult, CodeResult, codes_in_words
 from flamestream.job.exit_codes import ExitCode
@@ -214,12 +214,12 @@ def audit(
     cluster, began = Cluster(namespace, context), time.time_ns() // 1000
     asked = ["python3", "-m", "flamestream_operator.tools.audit_main", *(["--changed"] if changed else [])]
     with beside(cluster, job, asked, earlier=True) as pod:
-        said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
+        said = last_document(cluster, pod)
     if not said:
         raise Retryable(
             f"the audit of {job!r} ended without a verdict: try again, or look at its pod's events"
         )
-    found = from_json(said[-1])
+    found = from_json(said)
     if "error" in found:
         raise UserError(f"the output of {job!r} cannot be audited: {found['error']}")
     _leave(cluster, job, began, found)
@@ -251,11 +251,9 @@ def _leave(cluster: Cluster, job: str, began: int, found: Object) -> None:
 @app.command()
 def trace(
     job: JobName,
-    text: Annotated[
-        str, typer.Argument(help="A text that is in the item, as `cat` prints it.", show_default=False)
-    ],
-    sink: Annotated[str, typer.Option(help="Look in this sink alone.", show_default=False)] = "",
-    limit: Annotated[int, typer.Option(min=1, max=MOST, help="The newest so many.")] = 10,
+    text: ItemText,
+    sink: SinkAlone = "",
+    limit: Newest = 10,
     namespace: Namespace = "",
     context: Context = "",
     json: Json = False,
@@ -270,10 +268,10 @@ def trace(
     if sink:
         _check_sink(cluster, job, sink)
     with beside(cluster, job, [*asked, "--", text]) as pod:
-        said = [line for line in cluster.follow("logs", "-f", pod) if line.startswith("{")]
+        said = last_document(cluster, pod)
     if not said:
         raise Retryable(f"the look at {job!r} ended without a word: try again, or look at its pod's events")
-    found = from_json(said[-1])
+    found = from_json(said)
     if "error" in found:
         raise UserError(f"the items of {job!r} cannot be traced: {found['error']['message']}")
     answer(found["traced"], told(msgspec.convert(found["traced"], list[Descent]), text), json)

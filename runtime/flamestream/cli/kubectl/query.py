@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from flamestream.cli.kubectl.beside import beside, exit_code
+from flamestream.cli.kubectl.beside import beside, exit_code, last_document
 from flamestream.cli.kubectl.cluster import ANSWERS, JOB, Cluster, Object
 from flamestream.cli.kubectl.options import Context, JobName, Namespace
 from flamestream.cli.output import Json
@@ -202,13 +202,13 @@ class JobOfCluster:
         """The output of the tool in a pod beside the job."""
         tool = ["python3", "-m", "flamestream_operator.tools.query_main", *words]
         with beside(self._cluster, self._name, tool) as pod:
-            said = [line for line in self._cluster.follow("logs", "-f", pod) if line.startswith("{")]
+            said = last_document(self._cluster, pod)
             code = exit_code(self._cluster, pod)
         if not said:
             raise Retryable(f"the pod beside {self._name!r} ended without an answer: try again")
         if code != ExitCode.OK:
-            raise _ERRORS.get(code, UserError)(str(from_json(said[-1].encode(), dict[str, Any])["error"]))
-        return said[-1].encode()
+            raise _ERRORS.get(code, UserError)(str(from_json(said.encode(), dict[str, Any])["error"]))
+        return said.encode()
 
     @property
     def _identity(self) -> str:

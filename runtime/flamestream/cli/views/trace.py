@@ -20,14 +20,18 @@ from flamestream.job.validation import checked_job
 from flamestream.model.payloads.plain import plain
 from flamestream.node.run_folder import find
 
+ItemText = Annotated[
+    str, typer.Argument(help="A text that is in the item, as `cat` prints it.", show_default=False)
+]
+SinkAlone = Annotated[str, typer.Option(help="Look in this sink alone.", show_default=False)]
+Newest = Annotated[int, typer.Option(min=1, max=MOST, help="The newest so many.")]
+
 
 def command(
     job: JobPlace,
-    text: Annotated[
-        str, typer.Argument(help="A text that is in the item, as `cat` prints it.", show_default=False)
-    ],
-    sink: Annotated[str, typer.Option(help="Look in this sink alone.", show_default=False)] = "",
-    limit: Annotated[int, typer.Option(min=1, max=MOST, help="The newest so many.")] = 10,
+    text: ItemText,
+    sink: SinkAlone = "",
+    limit: Newest = 10,
     run_folder: RunFolderOption = None,
     json: Json = False,
 ) -> None:

@@ -119,9 +119,16 @@ def _covered(rounds: Sequence[_Round]) -> int:
 def wanted_by(settings: Settings, now: int) -> int:
     """How many workers are wanted where these settings begin to count, and `now` were until then: as many, as far as
     they may be, where their number follows the load."""
+    bounds = _bounds(settings)
+    return settings.workers if bounds is None else min(max(now, bounds[0]), bounds[1])
+
+
+def _bounds(settings: Settings) -> tuple[int, int] | None:
+    """The least and the most; None: the number is fixed."""
+    # an attempt without epochs begins empty: no number of workers is worth that
     if settings.most_workers is None or not settings.durable:
-        return settings.workers
-    return min(max(now, settings.least_workers), settings.most_workers)
+        return None
+    return settings.least_workers, min(settings.most_workers, settings.slots)
 
 
 class Autoscaler:
@@ -140,13 +147,8 @@ class Autoscaler:
         if self._settings is not context.settings:
             self._settings = settings = context.settings
             context.wanted = wanted_by(settings, context.wanted)
-            # an attempt without epochs begins empty: no number of workers is worth that
-            if settings.most_workers is not None and settings.durable:
-                most = min(settings.most_workers, settings.slots)
-                self._scaling = Scaling(settings.least_workers, most, context.wanted, settings.pace)
-                context.wanted = self._scaling.wanted
-            else:
-                self._scaling = None
+            bounds = _bounds(settings)
+            self._scaling = None if bounds is None else Scaling(*bounds, context.wanted, settings.pace)
         self._round: dict[WorkerId, WorkerLoad] = {}
         """The reports since a number was last decided on."""
         self._newer: dict[WorkerId, WorkerLoad] = {}

@@ -30,8 +30,6 @@ from flamestream.model.time import START, Time
 AT_ONCE: Final = 4
 """States that are compared, of those that somebody waits for, when minimal time moves on: each in its turn (!), so that
 any number of clients that wait cost a pass no more."""
-
-
 READ_AT_ONCE: Final = 64
 """States that are read in one call."""
 

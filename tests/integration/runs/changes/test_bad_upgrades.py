@@ -196,22 +196,6 @@ def test_code_that_would_lose_what_the_job_has_saved_since_is_refused(job: Job) 
     job.scratch.goes_on()
 
 
-def test_code_from_before_a_migration_is_refused_and_the_state_stays_as_it_is(job: Job) -> None:
-    """Once rows of a newer version are committed, older code would fold them on as what they are not."""
-    migrated = Job.code(rate=7, name="sums").replace(
-        "initial=int", "initial=int, version=2, migrate={1: abs}"
-    )
-    code, said = job.upgraded(migrated)
-    assert code == ExitCode.OK, said
-    job.scratch.goes_on()
-    its = job.scratch.status()["code"]
-    code, said = job.upgraded(Job.code(rate=6))
-    assert code == ExitCode.JOB_FAILED and "there is no way back; start newer code" in said, said
-    job.scratch.goes_on()
-    assert job.scratch.status()["code"] == its
-    job.scratch.write("app.py", migrated)
-
-
 @pytest.mark.parametrize(
     ("rate", "workers", "takes_part"),
     [
@@ -231,3 +215,20 @@ def test_as_many_workers_take_part_as_the_new_manifest_says(
     eventually(lambda: len(job.scratch.status()["workers"]) == takes_part, "so many take part", within=60)
     assert job.scratch.status()["wanted"] == takes_part
     job.scratch.goes_on()
+
+
+def test_code_from_before_a_migration_is_refused_and_the_state_stays_as_it_is(job: Job) -> None:
+    """Once rows of a newer version are committed, older code would fold them on as what they are not: the last test
+    of this job, since all that the others upgrade to is older."""
+    migrated = Job.code(rate=7, name="sums").replace(
+        "initial=int", "initial=int, version=2, migrate={1: abs}"
+    )
+    code, said = job.upgraded(migrated)
+    assert code == ExitCode.OK, said
+    job.scratch.goes_on()
+    its = job.scratch.status()["code"]
+    code, said = job.upgraded(Job.code(rate=6))
+    assert code == ExitCode.JOB_FAILED and "there is no way back; start newer code" in said, said
+    job.scratch.goes_on()
+    assert job.scratch.status()["code"] == its
+    job.scratch.write("app.py", migrated)

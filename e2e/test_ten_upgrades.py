@@ -2,9 +2,9 @@
 nothing, and that an audit names the cut.
 
 Ten upgrades of a job under load, two of which fail their watch, with a kill in each: nothing is lost or
-doubled, every result is of the code whose it is, and how long the output stands still. Some ten minutes; not
-among those of each push. And beside them, where E2E_FLINK_IMAGE is set, upgrades of Flink with the steps of
-its Kubernetes operator (support/flink.py), in four."""
+doubled, every result is of the code whose it is, and how long the output stands still. Five more, of a job with
+100 MB of state. Some sixteen minutes; not among those of each push. And beside them, where E2E_FLINK_IMAGE is
+set, upgrades of Flink with the steps of its Kubernetes operator (support/flink.py), in four."""
 
 import json
 import time
@@ -26,6 +26,11 @@ from e2e.support.readme import CHANGED, Reader, ReadmeJob
 from e2e.support.stream import Stream
 
 UPGRADES: Final = 10
+KEYS: Final = 100_000
+"""Those of the large state, each with a value of 1,000 bytes."""
+AT_ONCE: Final = 250
+"""Keys of a document of those that name each once."""
+OF_LARGE: Final = 5
 OF_FLINK: Final = 5
 FAILS: Final = (4, 8)
 KILLS: Final = (faults.kill_worker, faults.delete_executor, faults.kill_leader)
@@ -115,12 +120,9 @@ def stream(installation: Installation, kube: Kube) -> Iterator[Stream]:
 def test_ten_upgrades_with_kills_lose_and_double_nothing(stream: Stream, report: Report) -> None:
     ticks: list[str] = []
     for number in range(1, UPGRADES + 1):
-        stream.wait_ready(240)
-        stream.kube.wait("FlameStreamJob", stream.name, is_stable, 120)  # other code would need a stop before
-        stream.wait_flowing(120)
         fails, kill = number in FAILS, KILLS[number % len(KILLS)]
-        calm = gap_behind(stream, stream.state()["now"], 3.0)
-        since, before = stream.state()["now"], attempt_of(stream.status())
+        since, calm = calm_before(stream)
+        before = attempt_of(stream.status())
         stream.change_code(code_of(number) + (MISTAKE if fails else ""))
         if fails:
             taken_back(stream)
@@ -130,13 +132,48 @@ def test_ten_upgrades_with_kills_lose_and_double_nothing(stream: Stream, report:
         since = stream.state()["now"]
         kill(stream)
         killed = gap_behind(stream, since, SETTLED)
-        verdict = stream.ask(f"/audit?ticks={','.join(ticks)}")
-        figures = {
-            name: verdict[name] for name in ("clean", "lost", "doubled", "foreign", "items", "documents")
-        }
         what = f"upgrade {number}{' taken back' if fails else ''}, then {kill.__name__}"
-        report(what, gap_ms=tick, calm_ms=calm, kill_gap_ms=killed, **figures)
-        assert verdict["clean"], verdict
+        judge(stream, ticks, report, what, gap_ms=tick, calm_ms=calm, kill_gap_ms=killed)
+
+
+@pytest.fixture
+def large(installation: Installation, kube: Kube) -> Iterator[Stream]:
+    made = Stream(kube, installation, name=fresh(), application="big_values", keys=KEYS)
+    with flowing(made) as job:
+        job.send(50, 1_000_000)
+        yield job
+
+
+def test_upgrades_of_a_large_state_keep_all_of_it(large: Stream, report: Report) -> None:
+    until("each key has its value", lambda: large.state()["sent"] > KEYS // AT_ONCE, 120)
+    ticks: list[str] = []
+    for number in range(1, OF_LARGE + 1):
+        since, calm = calm_before(large)
+        before = attempt_of(large.status())
+        large.change_code(code_of(number))
+        ticks.append(f"{turned(large, before)}:{number}")
+        gap = gap_behind(large, since, SETTLED)
+        held = large.status()["recovery"]["durationMs"]
+        judge(
+            large, ticks, report, f"100 MB of state, upgrade {number}", gap_ms=gap, calm_ms=calm, hold_ms=held
+        )
+
+
+def calm_before(stream: Stream) -> tuple[float, float]:
+    """Where an upgrade may begin: the outside's time, and the longest pause of some seconds before it."""
+    stream.wait_ready(240)
+    stream.kube.wait("FlameStreamJob", stream.name, is_stable, 120)  # other code would need a stop before
+    stream.wait_flowing(120)
+    calm = gap_behind(stream, stream.state()["now"], 3.0)
+    return stream.state()["now"], calm
+
+
+def judge(stream: Stream, ticks: list[str], report: Report, what: str, **figures: float) -> None:
+    """Report what became of all results so far; each has to be there once, of the code whose it is."""
+    verdict = stream.ask(f"/audit?ticks={','.join(ticks)}")
+    counts = {name: verdict[name] for name in ("clean", "lost", "doubled", "foreign", "items", "documents")}
+    report(what, **figures, **counts)
+    assert verdict["clean"], verdict
 
 
 def gap_behind(stream: Stream, since: float, seconds: float) -> float:

@@ -8,7 +8,7 @@ from workload import Change, Posting, word_of, words
 
 import flamestream as fs
 
-VALUE = int(os.environ.get("BENCH_VALUE", "4096"))
+VALUE = int(os.environ.get("BENCH_VALUE", "1000"))
 
 
 def replaced(old: bytes, posting: Posting) -> bytes:

@@ -21,9 +21,11 @@ everything is through.
 
 import bisect
 import gc
+import importlib
 import itertools
 import json
 import os
+import random
 import sys
 import threading
 import time
@@ -41,6 +43,12 @@ from harness.wire import Consumer, LineConsumer, LineProducer, Producer, Wire
 sys.path.insert(0, "/opt/flamestream/app")
 
 WORDS = int(os.environ.get("WORDS", "250"))
+KEYS = int(os.environ.get("KEYS", "0"))
+APPLICATION = os.environ.get("APPLICATION", "workload")
+AT_ONCE = 250
+"""Keys of a document of those that name each once."""
+TOUCHED = 20
+"""The same of all others."""
 SLOTS = 256
 
 
@@ -51,6 +59,14 @@ def documents() -> list[str]:
         words = file.read_text(encoding="utf-8", errors="replace").split()
         pieces += [" ".join(words[at : at + WORDS]) for at in range(0, len(words), WORDS)]
     return pieces
+
+
+def named(number: int) -> str:
+    """Some of KEYS: in the first documents each once, then random ones."""
+    first = number * AT_ONCE
+    each_once = range(KEYS)[first : first + AT_ONCE]
+    keys = each_once or random.Random(number).sample(range(KEYS), TOUCHED)
+    return " ".join(f"k{key}" for key in keys)
 
 
 class Outside:
@@ -69,7 +85,7 @@ class Outside:
 
     def text(self, number: int) -> str:
         """Document `number`."""
-        return f"{number}\t{self._pieces[number % len(self._pieces)]}"
+        return f"{number}\t{named(number) if KEYS else self._pieces[number % len(self._pieces)]}"
 
     def serve(self) -> None:
         """For ever. Deliveries are looked into, one by one, while nothing else is to be done."""
@@ -112,7 +128,7 @@ class Outside:
         """From when a document was due to leave to when its last change was received."""
         from flamestream.model.payload import decode_items
 
-        __import__("workload")  # registers the payload types
+        importlib.import_module(APPLICATION)  # registers the payload types
         due = self.producer.due
         if first >= len(due):
             return {"documents": 0}
@@ -134,14 +150,13 @@ class Outside:
     def audit(self, ticks: str = "") -> dict[str, Any]:
         """Every slot's items, in the order delivered, against the reference, and each against the version of
         the code that had to make it."""
-        import workload  # the application, from the job's own ConfigMap
-
         from flamestream.model import payload as payloads
         from flamestream.model.meta import Meta, time_of_meta
         from flamestream.model.slot import slot_of
         from flamestream.model.time import START, FrontId, next_time
         from flamestream.reference import interpret
 
+        graph = importlib.import_module(APPLICATION).graph  # from the job's own ConfigMap
         delivered = list(self.deliveries)  # before looking at what was sent: more comes while this runs
         count = len(self.producer.sent)
         time_, runs = next_time(START, FrontId(0)), []
@@ -149,7 +164,7 @@ class Outside:
             runs.append((time_, [self.text(number)]))
             time_ = next_time(time_, FrontId(0))
         expected: dict[int, list[bytes]] = {}
-        for _, value in interpret(workload.graph, runs)["index"]:
+        for _, value in interpret(graph, runs)["index"]:
             if value.document < self.producer.base:
                 continue
             expected.setdefault(slot_of(payloads.encode(value.word), SLOTS), []).append(

@@ -14,12 +14,17 @@ INTERVALS = ("1s", "50ms", "500ms", "10s")
 """Between checkpoints, at which latencies are measured."""
 
 OUTSIDE = "outside"
+JOBS = ROOT / "benchmarks" / "jobs"
 
 
 @dataclass
 class Stream(Job):
     """One job; `name` may be another's where a savepoint is restored."""
 
+    application: str = "workload"
+    """One of benchmarks/jobs, whose lines and results are those of workload.py."""
+    keys: int = 0
+    """Documents name so many, 20 each, behind some that name all; 0: they are real text."""
     high_availability: bool = False
     interval: str = "1s"
     words: int = 250
@@ -31,7 +36,7 @@ class Stream(Job):
         """The fields that such a job always has."""
         address = f"{self.outside}.{self.kube.namespace}.svc"
         return {
-            "application": {"file": "workload.py", "graph": "graph", "configMap": "application"},
+            "application": {"file": f"{self.application}.py", "graph": "graph", "configMap": "application"},
             "sources": {"docs": {"socket": {"address": f"{address}:7001"}}},
             "sinks": {"index": {"socket": {"address": f"{address}:7002"}}},
             "guarantee": "exactly-once",
@@ -51,16 +56,21 @@ class Stream(Job):
 
     def prepare(self) -> None:
         """Everything but the job: the application, the keys, the outside."""
-        workload = (ROOT / "benchmarks" / "jobs" / "workload.py").read_text()
-        self.kube.apply(config_map("application", {"workload.py": workload}), self.installation.secret())
+        self.kube.apply(config_map("application", self.code()), self.installation.secret())
         app = {"app": ({"configMap": {"name": "application"}}, "/opt/flamestream/app")}
-        apply_outside(self.kube, self.outside, self.installation.node, {"WORDS": str(self.words)}, app)
+        variables = {"WORDS": str(self.words), "KEYS": str(self.keys), "APPLICATION": self.application}
+        apply_outside(self.kube, self.outside, self.installation.node, variables, app)
+
+    def code(self, more: str = "") -> dict[str, str]:
+        """The application's files, with `more` lines behind it."""
+        files = {f"{name}.py": (JOBS / f"{name}.py").read_text() for name in {"workload", self.application}}
+        files[f"{self.application}.py"] += more
+        return files
 
     def change_code(self, more: str) -> None:
         """Go on with the same application and `more` lines, from a ConfigMap of its own."""
-        name, workload = f"{self.name}-changed", (ROOT / "benchmarks" / "jobs" / "workload.py").read_text()
-        labels = {"flamestream.dev/application-source": "true"}
-        self.kube.apply(config_map(name, {"workload.py": workload + more}, labels))
+        name, labels = f"{self.name}-changed", {"flamestream.dev/application-source": "true"}
+        self.kube.apply(config_map(name, self.code(more), labels))
         self.extra["application"] = {**self.spec()["application"], "configMap": name}
         self.apply()
 

@@ -35,7 +35,7 @@ def cluster_upgrades_table(rows: list[Row]) -> str:
     lines = [
         [
             row["what"],
-            *(f"{row[name]:.0f}" for name in numbers),
+            *(f"{row[name]:.0f}" if name in row else "-" for name in numbers),
             f"{row['lost']}, {row['doubled']}, {row['foreign']}",
             f"{row['load']:.0f}",
         ]

@@ -108,7 +108,7 @@ FRONTED: Final = replace(
 )  # fmt: skip
 """Before it had the fields of payload classes, and versions of states."""
 assert FRONTED.inventory is not None
-INDEX: Final = replace(
+SHAPED: Final = replace(
     FRONTED,
     inventory=replace(
         FRONTED.inventory,
@@ -125,6 +125,12 @@ INDEX: Final = replace(
             ),
         ),
     ),
+)  # fmt: skip
+"""Before it said how many records of each source have one time."""
+assert SHAPED.inventory is not None
+INDEX: Final = replace(
+    SHAPED,
+    inventory=replace(SHAPED.inventory, runs={"clock every 1s": 0, "old": 64, "docs": 1}),
 )  # fmt: skip
 PLACED: Final = replace(ORDERED, inventory=None)
 """Before operations had names."""
@@ -274,7 +280,7 @@ def _exact(states: States) -> dict[tuple[int, int, bytes], list[Hashable]]:
 
 SNAPSHOTS: Final = (
     Format("job-record", _write_record, _read_record, (NAMELESS, UNHELD, RECORD)),
-    Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, ORDERED, FRONTED, INDEX)),
+    Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, ORDERED, FRONTED, SHAPED, INDEX)),
     Format("segment", _write_segment, _read_segment, (_states(2), _states(number_of("visits"))), _exact),
     Format("held-output", _write_held, _read_held, (BUNDLES, BUNDLES)),
     Format("requests", _write_requests, _read_requests, (ASKED, ASKED)),

@@ -18,8 +18,6 @@ from flamestream.model.quoted import quoted
 from flamestream.model.vertex import name_of
 from flamestream.ports import Consumer, Post, Producer, Reactor
 
-_RUNS_A_SECOND: Final = 1000
-
 
 class GeneratorSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Numbers, or a function (`module:name`) of each."""
@@ -27,7 +25,7 @@ class GeneratorSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True,
     count: int | None = None
     """The number of records; left out: they never end."""
     rate: float | None = None
-    """Numbers a second."""
+    """Numbers a second. It may change while the job lives, but neither come nor go."""
     function: str | None = None
     """A function that makes a record of each number; left out: the number is the record."""
 
@@ -38,11 +36,8 @@ class GeneratorSpec(kit.SourceSettings, frozen=True, forbid_unknown_fields=True,
             raise ValueError("`rate` must be above 0; leave it out for as fast as possible")
 
     def traits(self, where: str) -> kit.SourceTraits:
-        length = (
-            MAX_RUN_LENGTH
-            if self.rate is None
-            else max(1, min(MAX_RUN_LENGTH, int(self.rate / _RUNS_A_SECOND)))
-        )
+        # One length for all rates (!): it says at which times numbers enter, and a rate may be edited.
+        length = MAX_RUN_LENGTH if self.rate is None else 1
         return kit.SourceTraits(
             timed=True, run_length=length, replayable=True, bounded=self.count is not None
         )

@@ -33,11 +33,13 @@ def inventory_of(
     graph: Graph, dead_letter: SinkName | None = None, fronts: Iterable[FrontSettings] = ()
 ) -> Inventory:
     """The inventory of a graph, as its workers know it. `fronts`: in the order of its sources."""
+    fronts = tuple(fronts)
     sources = tuple(source_keys(graph).values())
     sinks = [SinkName(vertex.name) for vertex in graph.sinks if vertex.call is None]
     return Inventory(
         sources, tuple(sinks if dead_letter is None else [*sinks, dead_letter]), graph.operations,
         tuple(front.known_as for front in fronts), classes(),
+        {front.known_as: front.run_length if front.timed else 0 for front in fronts},
     )  # fmt: skip
 
 
@@ -46,10 +48,14 @@ def alike(theirs: Inventory | None, ours: Inventory | None) -> bool:
     more by now."""
     if theirs is None or ours is None:
         return True
-    fronts = theirs.fronts if ours.fronts else ()
-    return replace(theirs, classes=None, fronts=fronts) == replace(
-        ours, classes=None, fronts=ours.fronts if theirs.fronts else ()
-    )
+    one, other = (
+        replace(
+            each, classes=None, fronts=each.fronts if beside.fronts else (),
+            runs=None if beside.runs is None else each.runs,
+        )
+        for each, beside in ((theirs, ours), (ours, theirs))
+    )  # fmt: skip
+    return one == other
 
 
 def source_keys(graph: Graph) -> dict[str, str]:
@@ -68,7 +74,9 @@ def next_inventory(
     none: they go by the graph's order."""
     if ours is None:
         return None
-    ours = replace(ours, fronts=tuple(known) or ours.fronts, classes=all_classes(previous, ours))
+    before = None if previous is None else previous.inventory
+    runs = ours.runs if ours.runs is None or before is None else {**(before.runs or {}), **ours.runs}
+    ours = replace(ours, fronts=tuple(known) or ours.fronts, classes=all_classes(previous, ours), runs=runs)
     if previous is not None and previous.inventory is None:
         first = previous.epoch + 1
         return replace(ours, operations=tuple(versioned(each, None, first) for each in ours.operations))
@@ -221,6 +229,8 @@ def _other_sources(index: SnapshotIndex, graph: str, theirs: Inventory, ours: In
                 f"{name} is one of several chains of functions that are called alike, and the graph is another, so "
                 "which is which is not known: let the job drain, and give each a function of its own, with a name"
             )
+        if before[name] and (stamped := _stamped_otherwise(name, theirs, ours)):
+            return stamped
     new = [name for name in now if not before[name]]
     if new and index.cut == END:
         return (
@@ -234,6 +244,21 @@ def _other_sources(index: SnapshotIndex, graph: str, theirs: Inventory, ours: In
             "is called otherwise now, say was= there"
         )
     return ""
+
+
+def _stamped_otherwise(name: str, theirs: Inventory, ours: Inventory) -> str:
+    """The reason why a replay would give a source's records other times; "" if it would not."""
+    before, now = (None if each.runs is None else each.runs.get(name) for each in (theirs, ours))
+    if before is None or now is None or before == now:
+        return ""
+    return (
+        f"source {name!r} got its times {_stamps(before)}, and gets them {_stamps(now)} now: a replay would not "
+        "know what was delivered. Set its settings back (`follow`, `rate`, ...), or begin anew with `flamestream reset`"
+    )
+
+
+def _stamps(run: int) -> str:
+    return f"by the number of a record, {run} at once" if run else "by its journal"
 
 
 def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collection[str]) -> Iterator[str]:

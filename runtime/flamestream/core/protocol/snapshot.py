@@ -79,6 +79,9 @@ class Inventory(msgspec.Struct, frozen=True, omit_defaults=True):
     classes: tuple[PayloadClass, ...] | None = None
     """Payload classes: all shapes that stored values may have, oldest first. None: of an older release, whose
     values do not say theirs."""
+    runs: dict[str, int] | None = None
+    """Records a run, of each front by its name; 0: a journal has its times. None: of an older release, which did
+    not say."""
 
 
 class SnapshotIndex(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,10 +2,12 @@
 from its start, and what would be lost is said."""
 
 import json
+import os
 import runpy
 import signal
 import socket
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from threading import Thread
 
@@ -35,9 +37,11 @@ def words(scratch: Scratch, name: str, count: int, of: str) -> str:
     return f"{name}: {{files: {{path: {name}.txt, records: lines}}}}"
 
 
-def graph_of(scratch: Scratch, sources: dict[str, str], *lines: str, decode: str = "str") -> None:
+def graph_of(
+    scratch: Scratch, sources: dict[str, str], *lines: str, decode: str = "str", small: Sequence[str] = SMALL
+) -> None:
     text = APPLICATION.replace("{sources}", repr(list(sources))).replace("{decode}", decode)
-    scratch.job(text, f"sources: {{{', '.join(sources.values())}}}", OUT, *SMALL, *lines)
+    scratch.job(text, f"sources: {{{', '.join(sources.values())}}}", OUT, *small, *lines)
 
 
 def stopped(scratch: Scratch, *options: str, delivered: int) -> str:
@@ -89,6 +93,44 @@ def test_sources_come_before_between_and_behind_others(scratch: Scratch) -> None
     assert audit["clean"] and audit["verdict"]["delivered"] == 4270
     shown = json.loads(scratch.type("snapshots", "show", "job.yaml", "--json").text)
     assert shown["inventory"]["fronts"] == ["left", "right", "before", "between", "behind"]
+
+
+def killed(scratch: Scratch, *, delivered: int) -> None:
+    """A run whose processes all end at once when so much is delivered."""
+    run = scratch.begin("run", "job.yaml", "--no-spark")
+    eventually(lambda: counted(scratch).total() >= delivered, f"{delivered} results are delivered", within=60)
+    workers = (scratch.path / ".flamestream" / "job" / "workers").glob("*.json")
+    for pid in (run.pid, *(json.loads(worker.read_text())["pid"] for worker in workers)):
+        os.kill(pid, signal.SIGKILL)
+    run.communicate(timeout=60)
+
+
+def test_a_killed_run_goes_on_at_another_rate_with_the_times_that_it_had(scratch: Scratch) -> None:
+    unsaved = [line.replace("100ms", "30s") for line in SMALL]
+    numbers = "numbers: {generator: {count: 6000, rate: 900}}"
+    graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'", small=unsaved)
+    killed(scratch, delivered=300)
+    graph_of(scratch, {"numbers": numbers.replace("900", "9000")}, decode="lambda _: 'n'", small=unsaved)
+    assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
+    assert counted(scratch) == counts_of(6000), "nothing is lost or doubled"
+    audit = json.loads(scratch.type("audit", "job.yaml", "--json").text)
+    assert audit["clean"] and audit["verdict"]["delivered"] == 6000
+
+
+def test_a_source_that_would_get_its_times_otherwise_is_refused_until_it_is_set_back(
+    scratch: Scratch,
+) -> None:
+    numbers = "numbers: {generator: {count: 2000, rate: 400}}"
+    graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'")
+    stopped(scratch, delivered=100)
+    graph_of(scratch, {"numbers": numbers.replace(", rate: 400", "")}, decode="lambda _: 'n'")
+    said = scratch.type("run", "job.yaml", "--no-spark")
+    assert (
+        said.code == ExitCode.JOB_FAILED and "Set its settings back (`follow`, `rate`, ...)" in said.text
+    ), said.text
+    graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'")
+    assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
+    assert counted(scratch) == counts_of(2000)
 
 
 @pytest.mark.slow  # the simulator says at each push what may go

@@ -2,6 +2,7 @@
 do."""
 
 from collections.abc import Callable
+from dataclasses import replace as replaced
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from flamestream.core.protocol.inventory import (
     source_keys,
 )
 from flamestream.core.protocol.settings import FrontSettings
-from flamestream.core.protocol.snapshot import SegmentRef, SnapshotIndex
+from flamestream.core.protocol.snapshot import Inventory, SegmentRef, SnapshotIndex
 from flamestream.core.protocol.stored_rows import TOGETHER, Numbers, states_of
 from flamestream.model.calls.productions import with_productions
 from flamestream.model.graph import Graph
@@ -204,6 +205,43 @@ def test_sources_are_the_same_in_the_same_order_where_none_has_a_name(sources: t
     said = reason(replace(before, inventory=replace(before.inventory, fronts=())), graph(sources=sources))
     assert f"it has the sources 'lines', and this graph {', '.join(map(repr, sources))}" in said
     assert "start the graph that wrote it once more, until it has committed an epoch" in said
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "said"),
+    [
+        (
+            (True, 64),
+            (True, 1),
+            "by the number of a record, 64 at once, and gets them by the number of a record, 1",
+        ),
+        ((True, 64), (False, 0), "64 at once, and gets them by its journal now"),
+        ((False, 0), (True, 64), "by its journal, and gets them by the number of a record, 64 at once now"),
+    ],
+)
+def test_a_source_whose_records_would_get_other_times_is_refused(
+    before: tuple[bool, int], now: tuple[bool, int], said: str
+) -> None:
+    def stamped(how: tuple[bool, int]) -> Inventory:
+        timed, length = how
+        return inventory_of(
+            graph(),
+            SinkName("dead"),
+            [replaced(each, timed=timed, run_length=length) for each in fronts(graph())],
+        )
+
+    index = replace(snapshot(graph()), inventory=stamped(before))
+    assert said in misfit(index, graph().identity, stamped(now))
+    kept = replace(index, inventory=next_inventory(index, stamped(before)))
+    assert misfit(kept, graph().identity, stamped(before)) == ""
+    unsaid = replace(index, inventory=replace(stamped(before), runs=None))
+    assert misfit(unsaid, graph().identity, stamped(now)) == "", "an older release did not say"
+
+
+def test_how_a_source_got_its_times_is_not_forgotten_while_it_is_away() -> None:
+    index = snapshot(graph(sources=("lines", "words")))
+    away = next_inventory(index, inventory_of(graph(), None, fronts(graph())), ("lines", "words"))
+    assert away is not None and away.runs == {"lines": 0, "words": 0}
 
 
 def test_a_source_that_comes_behind_the_end_of_all_input_is_not_forgotten() -> None:

@@ -85,7 +85,7 @@ def run_workers(
     if re.match(r"local(\[|$)", master) and room < wanted:
         beside = f", of which {wanted - count} are to be replaced by the others" if wanted > count else ""
         raise ManifestError(
-            f"spec.spark.master: {master!r} runs {room} tasks at a time, the job has {wanted} workers{beside}: "
-            "give it more cores, or leave it out"
+            f"Spark's master {master!r} runs {room} tasks at a time, the job has {wanted} workers{beside}: "
+            "give spec.spark.master more cores; where it is left out, stop the job and start it again"
         )
     return WorkerTasks(context, count, main, ended, first)

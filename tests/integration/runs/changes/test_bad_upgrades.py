@@ -217,6 +217,23 @@ def test_as_many_workers_take_part_as_the_new_manifest_says(
     job.scratch.goes_on()
 
 
+def test_spark_of_this_machine_has_room_for_many_more_workers_than_the_job_began_with(
+    scratch: Scratch,
+) -> None:
+    source = "sources: {numbers: {generator: {rate: 100}}}"
+    sink = "sinks: {sums: {files: {path: out, fsync: false}}}"
+    one, seven = ([line.replace("replicas: 2", f"replicas: {count}") for line in SMALL] for count in (1, 7))
+    scratch.job(Job.code(), source, sink, *one)
+    run = scratch.begin("run", "job.yaml")
+    scratch.goes_on()
+    scratch.job(Job.code(rate=2), source, sink, *seven)
+    said = scratch.type("upgrade", "job.yaml")
+    assert said.code == ExitCode.OK, said.text
+    eventually(lambda: len(scratch.status()["workers"]) == 7, "seven take part", within=60)
+    run.send_signal(signal.SIGINT)
+    run.communicate(timeout=60)
+
+
 def test_code_from_before_a_migration_is_refused_and_the_state_stays_as_it_is(job: Job) -> None:
     """Once rows of a newer version are committed, older code would fold them on as what they are not: the last test
     of this job, since all that the others upgrade to is older."""

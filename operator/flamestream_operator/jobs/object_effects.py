@@ -53,15 +53,17 @@ class JobObjects:
         except ApiProblem as problem:
             if not problem.exists:
                 self._refused(memory, action.key, action.thing, problem)
-            await self._made_alike(key, memory, job, action)
+            if not await self._made_alike(key, memory, job, action):
+                raise Stop from problem
         if action.thing["kind"] in _REACHED:
             memory.ensured[_named(action.thing)] = action.thing
 
-    async def _made_alike(self, key: Key, memory: Memory, job: Object, action: do.Ensure) -> None:
+    async def _made_alike(self, key: Key, memory: Memory, job: Object, action: do.Ensure) -> bool:
+        """Mend what is there; whether it is."""
         thing, kind = action.thing, action.thing["kind"]
         there = await self._api.get(kind, key[0], thing["metadata"]["name"])
         if there is None:
-            raise Stop
+            return False
         self._ours(memory, action.key, there, job)
         # What the API server lets change: a RoleBinding's roleRef, for one, is fixed.
         parts: Object = {name: thing[name] for name in ("rules", "subjects", "data") if name in thing}
@@ -73,6 +75,7 @@ class JobObjects:
                 await self._api.patch(kind, key[0], thing["metadata"]["name"], parts)
             except ApiProblem as problem:
                 self._refused(memory, action.key, thing, problem)
+        return True
 
     async def _ensure_copy(self, key: Key, memory: Memory, job: Object, action: do.EnsureCopy) -> None:
         if memory.app is None or names.application_copy(key[1], memory.app_digest) != action.name:
@@ -124,7 +127,12 @@ class JobObjects:
             for thing in action.things:
                 if memory.ensured.get(_named(thing)) == thing:
                     continue  # a launch has just made it
-                await self._ensure(key, memory, job, do.Ensure(thing, action.key))
+                wanted = do.Ensure(thing, action.key)
+                # Looked for first: a new leader finds that of nearly all jobs.
+                if await self._made_alike(key, memory, job, wanted):
+                    memory.ensured[_named(thing)] = thing
+                else:
+                    await self._ensure(key, memory, job, wanted)
         except Stop:
             return
         there = await self._api.get("Service", key[0], action.left_over) if action.left_over else None

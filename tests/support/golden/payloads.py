@@ -34,7 +34,7 @@ from flamestream.model.windows.program import Failed, Late
 from flamestream.model.windows.ranking import Best
 from flamestream.model.windows.sessions import Open
 from flamestream.model.windows.tables import Changed, Rows
-from flamestream.model.windows.unfused import Accumulated, Contribution, Step
+from flamestream.model.windows.unfused import Accumulated, Contribution, Step, Unbegun
 from support.golden.format import Format
 
 
@@ -150,7 +150,8 @@ _BEFORE_DELETIONS: Final[tuple[Any, ...]] = (
     Ledger(rows=fs.Map({("t", "k"): _VALUE}), number=1, decision=Decision(result=None, aborted=True)),
 )
 _BEFORE_WATCHES: Final = (*_BEFORE_DELETIONS, replace(_WRITE, deleted=True))
-OWN: Final = (*_BEFORE_WATCHES, _KEPT)
+_BEFORE_UNBEGUN: Final = (*_BEFORE_WATCHES, _KEPT)
+OWN: Final = (*_BEFORE_UNBEGUN, Unbegun())
 """One of each class of FlameStream's own: snapshots, journals and sinks have them by module and name."""
 TRACES: Final = [
     (5, (0,)), (5, (0, 0)), (5, (0, 127)), (5, (0, 128)), (5, (0, 1 << 14)), (5, (0, 1 << 21)), (5, (0, 1 << 28)),
@@ -192,7 +193,7 @@ def _exact(items: Items) -> list[tuple[bytes, object]]:
 
 
 OWN_BY_VERSION: Final = tuple(
-    map(_items, [(ERROR,), _BEFORE_TABLES, _BEFORE_DELETIONS, _BEFORE_WATCHES, OWN])
+    map(_items, [(ERROR,), _BEFORE_TABLES, _BEFORE_DELETIONS, _BEFORE_WATCHES, _BEFORE_UNBEGUN, OWN])
 )
 PAYLOADS: Final = (
     Format("payloads", _write, _read, (_items(KINDS), _items(KINDS)), _exact),

@@ -111,10 +111,17 @@ def test_reduce_without_emit_gives_the_accumulator() -> None:
     assert values(run(graph, 1, 2)) == [(1,), (1, 2)]
 
 
+@pytest.mark.parametrize("begins", ["always", "never"])
 @pytest.mark.parametrize(
-    "records", [["a"], ["a", "b", "a"], ["bad", "a"], ["a", "bad", "a", "b"], ["a", "keyless", "b"]]
-)
-def test_unfused_reduce_gives_the_payloads_and_the_errors_of_the_fused_one(records: list[str]) -> None:
+    "records",
+    [
+        ["a"], ["a", "b", "a"], ["bad", "a"], ["a", "bad", "a", "b"], ["a", "keyless", "b"], ["odd", "a", "b"],
+        ["a", "odd", "b"],
+    ],
+)  # fmt: skip
+def test_unfused_reduce_gives_the_payloads_and_the_errors_of_the_fused_one(
+    records: list[str], begins: str
+) -> None:
     def keyed(letter: str) -> str:
         if letter == "keyless":
             raise KeyError(letter)
@@ -123,13 +130,18 @@ def test_unfused_reduce_gives_the_payloads_and_the_errors_of_the_fused_one(recor
     def appended(text: str, letter: str) -> str:
         if letter == "bad":
             raise ValueError("bad letter")
-        return text + letter
+        return text + letter if letter != "odd" else object()  # type: ignore[return-value]  # no payload
+
+    def nothing() -> str:
+        if begins == "never":
+            raise LookupError("not yet")
+        return ""
 
     outputs = []
     for fused in (True, False):
         graph = Graph("g")
         texts = graph.source("in").reduce(
-            key=keyed, initial=str, combine=appended, emit=lambda text, _: text, fused=fused
+            key=keyed, initial=nothing, combine=appended, emit=lambda text, _: text, fused=fused
         )
         texts.sink("out")
         outputs.append(

@@ -7,10 +7,11 @@ Kept as the tested equal of core/dataflow/reduce.py.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
-from flamestream.model.failure import FATAL, called
-from flamestream.model.payload import payload_type
+from flamestream.model.errors import PayloadError
+from flamestream.model.failure import FATAL, blame, called
+from flamestream.model.payload import check, payload_type
 from flamestream.model.state_names import Named, short
 from flamestream.model.stream import Stream
 from flamestream.model.vertex import Function, name_of
@@ -32,6 +33,15 @@ class Accumulated:
 
     key: Any
     accumulator: Any
+
+
+@payload_type
+@dataclass(frozen=True, slots=True)
+class Unbegun:
+    """In the place of an accumulator: `initial` is still to be called."""
+
+
+UNBEGUN: Final = Unbegun()
 
 
 @payload_type
@@ -58,7 +68,7 @@ def unfused_reduce(
     # Before the results' edge (!): the accumulator ranks first, so a result that comes back by an outer loop
     # finds it.
     back.close(steps.map(_around))
-    return steps.map(_emitted(combine, emit))
+    return steps.map(_emitted(initial, combine, emit))
 
 
 def _contribution(key: Function) -> Callable[[Any], Contribution]:
@@ -82,25 +92,45 @@ def _around(step: Step) -> Accumulated:
 
 
 def _combined(initial: Function, combine: Function) -> Callable[[tuple[Any, ...]], Iterator[Step]]:
+    folded = _folded(initial, combine)
+
     def combined(window: tuple[Contribution | Accumulated, ...]) -> Iterator[Step]:
         newest, before = window[-1], window[-2] if len(window) > 1 else None
         if isinstance(newest, Contribution) and not isinstance(before, Contribution):
-            accumulator = before.accumulator if before is not None else initial()
+            accumulator = UNBEGUN if before is None else before.accumulator
             try:
-                yield Step(newest.key, combine(accumulator, newest.payload), newest.payload, False)
+                step = Step(newest.key, folded(accumulator, newest.payload), newest.payload, False)
             except FATAL:
                 raise
             except Exception:  # noqa: BLE001 (the emitting branch raises it again, where it becomes an error item)
-                yield Step(newest.key, accumulator, newest.payload, True)
+                step = Step(newest.key, accumulator, newest.payload, True)
+            yield step
 
     combined.written = name_of(combine)  # type: ignore[attr-defined]
     return combined
 
 
-def _emitted(combine: Function, emit: Function | None) -> Callable[[Step], Any]:
+def _folded(initial: Function, combine: Function) -> Callable[[Any, Any], Any]:
+    """The fold of one item; UNBEGUN stands for what `initial` gives. Raises what is to be said of the item."""
+
+    def folded(before: Any, payload: Any) -> Any:
+        accumulator = called(initial) if type(before) is Unbegun else before
+        after = called(combine, accumulator, payload)
+        try:
+            check(after)
+        except PayloadError as error:
+            raise blame(combine, error, payload) from error
+        return after
+
+    return folded
+
+
+def _emitted(initial: Function, combine: Function, emit: Function | None) -> Callable[[Step], Any]:
+    folded = _folded(initial, combine)
+
     def emitted(step: Step) -> Any:
         if step.failed:
-            called(combine, step.accumulator, step.payload)
+            folded(step.accumulator, step.payload)
         return step.accumulator if emit is None else emit(step.accumulator, step.payload)
 
     emitted.written = name_of(combine if emit is None else emit)  # type: ignore[attr-defined]

@@ -62,7 +62,7 @@ class AckTable:
     @property
     def minimal_time(self) -> Time:
         """Nothing below it is in flight, is put off, or will ever enter."""
-        oldest = min(self.reached, *self._undecided.values(), END)
+        oldest = min([self.reached, *self._undecided.values()])
         assert oldest >= self._minimal, f"minimal time went back from {self._minimal} to {oldest}"
         self._minimal = oldest
         return oldest
@@ -88,7 +88,9 @@ class AckTable:
 
     def stuck(self) -> list[WorkerId]:
         """Workers whose lowest transaction nothing else can change."""
-        reached = self.reached if self._undecided else START
+        if not self._undecided:
+            return []
+        reached = self.reached
         return [worker for worker, time in self._undecided.items() if time < reached]
 
     def promise(self, front: FrontId, time: Time) -> None:

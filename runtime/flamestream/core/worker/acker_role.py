@@ -205,7 +205,9 @@ class Acker:
 
     def reached(self) -> list[tuple[WorkerId, Reached]]:
         """Workers that wait to decide transactions, and how far they can."""
-        found, reached = self.table.stuck(), self.table.reached
+        if not (found := self.table.stuck()):
+            return []
+        reached = self.table.reached
         # Who has heard of as much decides those below, and says so: nothing has to be told it again.
         waiting = [worker for worker in found if self._told_reached[worker] < reached]
         self._told_reached.update(dict.fromkeys(waiting, reached))

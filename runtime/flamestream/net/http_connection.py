@@ -93,6 +93,8 @@ class Connection:
         self._server, self._socket, self._reactor = server, sock, server.reactor
         self._reader = RequestReader()
         self._head: Head | None = None
+        self._welcome: Head | None = None
+        """The last head that nothing was wrong with: when it comes again (http_reader.py) nothing is."""
         self._body = bytearray()
         self._unsent = bytearray()
         self._exchange: Exchange | None = None
@@ -189,6 +191,12 @@ class Connection:
             if self._phase == "idle" and self._reader.begun:
                 self._enter("head")
             return False
+        if head is not self._welcome:
+            self._judge(head)
+        return True
+
+    def _judge(self, head: Head) -> None:
+        """Refuse what is asked for, or let its body come."""
         server = self._server
         if server.token is not None and not hmac.compare_digest(
             head.headers.get("authorization", "").encode("latin-1"), b"Bearer " + server.token.encode()
@@ -199,7 +207,8 @@ class Connection:
         elif head.waits and head.length != 0:
             self._enter("body")
             self._write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        return True
+        else:
+            self._welcome = head
 
     def _took_body(self) -> bool:
         """Take what there is of a body, if there is room for it. Whether to look for more."""

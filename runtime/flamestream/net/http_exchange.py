@@ -5,8 +5,9 @@ Keeps: a request is answered once, whatever becomes of its client meanwhile. Doe
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 if TYPE_CHECKING:  # it makes them
     from flamestream.net.http_connection import Connection
@@ -14,8 +15,7 @@ if TYPE_CHECKING:  # it makes them
 Headers = Sequence[tuple[str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """A request that is there entirely. Names of headers are in lower case."""
 
     method: str

@@ -22,11 +22,16 @@ or judge what is asked for (http_connection.py). Source: RFC 9112.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from httptools import HttpParserError, HttpParserInvalidMethodError, HttpParserUpgrade, HttpRequestParser
 
 MAX_HEAD: Final = 32 << 10
+KNOWN: Final = 64
+"""Heads of all clients that need not be parsed when they come again: who asks often mostly asks in the same words."""
+SHORT: Final = 1 << 10
+"""Bytes of the longest of them."""
 _END: Final = b"\r\n\r\n"
 """Behind each head, and behind each body in chunks."""
 _VERSIONS: Final = (b"1.0", b"1.1")
@@ -68,8 +73,6 @@ class RequestReader:
         """So far there is no end of a head."""
         self._left = 0
         self._chunks: _Chunks | None = None
-        self._known: tuple[bytes, Head] | None = None
-        """The head before, and its bytes: a client that asks again mostly sends the same, and need not be parsed."""
 
     @property
     def begun(self) -> bool:
@@ -98,9 +101,7 @@ class RequestReader:
             return None
         data, self._looked = bytes(buffer[: end + len(_END)]), 0
         del buffer[: end + len(_END)]
-        if self._known is None or self._known[0] != data:
-            self._known = data, _parsed(data)
-        head = self._known[1]
+        head = _known(data) if len(data) <= SHORT else _parsed(data)
         self._left, self._chunks = head.length or 0, _Chunks() if head.length is None else None
         return head
 
@@ -164,6 +165,9 @@ def _parsed(data: bytes) -> Head:
         new and fields.lasts,
         new and headers.get("expect", "").lower() == "100-continue",
     )  # fmt: skip
+
+
+_known: Final = lru_cache(KNOWN)(_parsed)
 
 
 class _Chunks:

@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 import flamestream as fs
 from flamestream.core.protocol.actions import Answered

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
+
 from flamestream.core.protocol.chain import Row
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.messages import Frame, ToCoordinator
@@ -218,8 +220,7 @@ class Prefetch:
     """Only rows of epochs above it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answered:
+class Answered(msgspec.Struct, frozen=True):  # as `Queried`
     """Tell the client of query `number` the states, in the order of its keys, as of `time`: what runs below it have
     made."""
 

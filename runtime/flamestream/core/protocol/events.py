@@ -8,6 +8,8 @@ older attempt is recognised and dropped.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.messages import Frame, ToWorker
 from flamestream.core.protocol.queries import Lookup, Scan
@@ -276,8 +278,7 @@ class Prefetched:
     chains: Sequence[Chain] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Queried:
+class Queried(msgspec.Struct, frozen=True):  # there are many: it is made in a tenth of the time
     """A client asks for the states of keys. Answer: Answered or NotAnswered, which say `number`."""
 
     number: int

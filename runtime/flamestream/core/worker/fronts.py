@@ -376,7 +376,7 @@ class Fronts:
         for pledging in self._pledging:
             if (entry := pledging.pledge(now)) is not None:
                 self.actions.append(Append(self._fence, pledging.id, entry))
-        self.actions += self.proofs.begin(now)
+        self.actions += self.proofs.begin(now, self.actions)
         # Asked behind the pass, whose acks leave first: a promise that overtook them would hide what is in
         # flight (!).
         if self._of_calls and not self._inputs_ended:

@@ -16,11 +16,13 @@ is answered once, or told why not, within a time. Does not: read a state, or kno
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import thread_time_ns
 from typing import Any, Final
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from flamestream.connectors.kit.spec import address_of
 from flamestream.core.dataflow.placing import lookup_of
@@ -139,7 +141,7 @@ class QueryDoor:
                 self._timer = self._reactor.later(seconds, self._turn)
                 return
             request, exchange, since = self._waiting.popleft()
-            began = self._reactor.instant()
+            began = self._since
             try:
                 if began - since > PATIENCE * 1e6:
                     raise Refused(429, f"answers have had {self._settings.share:.0%} of this worker's time")

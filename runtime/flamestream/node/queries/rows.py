@@ -12,8 +12,9 @@ Does not: know where a state is (committed.py, door.py).
 import ast
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from flamestream.core.protocol.queries import Matching
 from flamestream.model.errors import ManifestError
@@ -23,8 +24,7 @@ from flamestream.model.payloads.codec import decode, encode
 _ROW: Final = re.compile(r"(.+?)\[(.+)\]")
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(msgspec.Struct, frozen=True):
     """A key whose state is asked for."""
 
     name: str

@@ -109,7 +109,8 @@ class Queries:
     def advanced(self, certain: Time) -> None:
         """Minimal time has moved on; below `certain` nothing will ever enter."""
         self.answers.advanced(certain)  # first: this worker may be asked at once
-        self._go_on()
+        for number in [number for number, open_ in self._early.items() if self._is_due(open_.query)]:
+            self._send(number, self._early.pop(number))
 
     # --- clients --------------------------------------------------------------------------------------------
 
@@ -122,8 +123,11 @@ class Queries:
         elif len(self._open) == MOST_OPEN:
             self._refuse(query.number, f"{MOST_OPEN} queries are open here")
         else:
-            self._open[query.number] = self._early[query.number] = _Open(query)
-            self._go_on()
+            open_ = self._open[query.number] = _Open(query)
+            if self._is_due(query):
+                self._send(query.number, open_)
+            else:
+                self._early[query.number] = open_
 
     def left(self, number: int) -> None:
         """The client has gone."""
@@ -138,10 +142,6 @@ class Queries:
         self._actions.append(NotAnswered(number, reason, again))
 
     # --- the way of a query ---------------------------------------------------------------------------------
-
-    def _go_on(self) -> None:
-        for number in [number for number, open_ in self._early.items() if self._is_due(open_.query)]:
-            self._send(number, self._early.pop(number))
 
     def _is_due(self, query: Queried) -> bool:
         # (!) What is certain, not minimal time: that fronts may have promised in an attempt that is over.
@@ -206,6 +206,8 @@ class Queries:
         time = next(iter(seen.values())).time
         if query.scan is not None:
             return _merged(query.number, time, query.scan.limit, list(seen.values()))
+        if len(seen) == 1:
+            return Answered(query.number, time, next(iter(seen.values())).states)
         states = {owner: iter(each.states) for owner, each in seen.items()}
         in_order = [next(states[self._owners[lookup.slot]]) for lookup in query.lookups]
         return Answered(query.number, time, in_order)

@@ -4,9 +4,9 @@ Keeps: a proof is told when an entry that was begun behind its question is durab
 (looks.py).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from flamestream.core.protocol.actions import Append
+from flamestream.core.protocol.actions import Action, Append
 from flamestream.core.worker.front import Front, JournalledFront
 from flamestream.model.ids import Fence
 from flamestream.model.time import FrontId, Time, Timestamp
@@ -25,8 +25,9 @@ class Proofs:
         """Proof `number` is asked for."""
         self._asked.append((front, number))
 
-    def begin(self, now: Timestamp) -> list[Append]:
-        """The entries of those that can be begun now."""
+    def begin(self, now: Timestamp, leaving: Sequence[Action]) -> list[Append]:
+        """The entries of those that can be begun now, for whom none is that is `leaving`: nobody has begun it yet, so it
+        proves as much."""
         asked, self._asked = self._asked, []
         begun = []
         for number, proof in asked:
@@ -34,7 +35,9 @@ class Proofs:
             assert isinstance(front, JournalledFront), f"front {number} has no journal"
             if front.ended:  # as the acker will hear, and ask another one
                 continue
-            if (entry := front.prove(now)) is None:
+            if (newest := _newest(leaving, number)) is not None:
+                self._begun.append((number, proof, newest))
+            elif (entry := front.prove(now)) is None:
                 self._asked.append((number, proof))
             else:
                 self._begun.append((number, proof, entry.time))
@@ -51,3 +54,9 @@ class Proofs:
         """The proofs that there are since the last call."""
         told, self._told = self._told, []
         return told
+
+
+def _newest(leaving: Sequence[Action], front: FrontId) -> Time | None:
+    """The time of the last entry of a front that leaves."""
+    times = (each.entry.time for each in reversed(leaving) if type(each) is Append and each.front == front)
+    return next(times, None)

@@ -162,6 +162,17 @@ def test_the_token_is_judged_before_path_method_key_and_body(driver: PortDriver,
     victim.works()
 
 
+def test_who_was_let_in_is_judged_anew_when_it_asks_in_other_words(driver: PortDriver, tmp_path: Path) -> None:
+    victim = Source(driver, tmp_path)
+    right, wrong = (
+        b"GET / HTTP/1.1\r\n" + HOST + f"Authorization: Bearer {token}\r\n\r\n".encode()
+        for token in (TOKEN, "another")
+    )
+    client = RawClient(driver, victim.port, right * 2 + wrong + right)
+    answers = client.closed().split(b"HTTP/1.1 ")[1:]
+    assert [int(answer[:3]) for answer in answers] == [405, 405, 401], "and it is not heard again"
+
+
 def test_a_refusal_arrives_although_the_client_is_still_sending(driver: PortDriver, tmp_path: Path) -> None:
     victim = Source(driver, tmp_path)
     head = b"POST / HTTP/1.1\r\n" + HOST + b"Content-Length: 4000000\r\n\r\n"

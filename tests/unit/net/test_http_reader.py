@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flamestream.net.http_reader import MAX_HEAD, Malformed, RequestReader
+from flamestream.net.http_reader import MAX_HEAD, SHORT, Head, Malformed, RequestReader
 
 Asked = tuple[str, str, bytes]
 """Method, path and body."""
@@ -69,6 +69,25 @@ def test_a_connection_lasts_if_the_client_wants_it(rest: str, lasts: bool) -> No
     reader.add(f"GET / HTTP/{rest}\r\n\r\n".encode())
     head = reader.head()
     assert head is not None and head.lasts == lasts
+
+
+def _head_of(data: bytes) -> Head | None:
+    reader = RequestReader()
+    reader.add(data)
+    return reader.head()
+
+
+def test_a_short_head_that_comes_again_is_not_parsed_again_whoever_sends_it() -> None:
+    short, long = (b"GET / HTTP/1.1\r\nHost: x\r\na: " + b"b" * size + b"\r\n\r\n" for size in (9, SHORT))
+    assert _head_of(short) is _head_of(short)
+    assert _head_of(long) == _head_of(long)
+    assert _head_of(long) is not _head_of(long), "or strangers could keep memory"
+
+
+def test_a_head_that_is_none_is_refused_each_time() -> None:
+    for _ in range(3):
+        with pytest.raises(Malformed):
+            _head_of(b"GET / HTTP/1.1\r\n\r\n")
 
 
 def test_a_head_is_bounded_whether_it_ends_or_not() -> None:

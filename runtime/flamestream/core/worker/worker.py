@@ -469,6 +469,8 @@ class Worker:
             case msg.Data():
                 self._outbox.received(message.cause, message.id)
                 self.flow.receive(message)
+            case msg.Acks() | msg.Promise() | msg.Ask():  # the most of what others than Data are
+                self._at_acker(peer, message)
             case msg.MinimalTime() | msg.Cut() | msg.Look():
                 self._hear_message(message)
             case msg.Peek() | msg.Gather() | msg.Gathered() | msg.Left() | msg.Seen():
@@ -484,8 +486,11 @@ class Worker:
             case msg.Traces():  # for the shell, which takes it out where it traces
                 pass
             case _:
-                assert self._acker is not None, f"{self.me} is not the acker, but got {message}"
-                self._acker.take(peer, message)
+                self._at_acker(peer, message)
+
+    def _at_acker(self, peer: WorkerId, message: msg.PeerMessage) -> None:
+        assert self._acker is not None, f"{self.me} is not the acker, but got {message}"
+        self._acker.take(peer, message)
 
     def send(
         self, owner: WorkerId, cause: Time, vertex: int, meta: Meta, payload: object, tombstone: bool

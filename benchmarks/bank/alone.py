@@ -1,10 +1,13 @@
 """A worker without sockets: CPU time of a transfer, by the kernel and by the reference parts in Python, of a changed
 row in a snapshot, and of transfers that two sources contend for.
 
+    python -m bank.alone 20000      # so many transfers by the kernel, for who counts instructions
+
 Does not: wait, write files, or run a second worker.
 """
 
 import gc
+import sys
 import time
 from collections.abc import Sequence
 from itertools import islice
@@ -17,6 +20,7 @@ from figures.core import Alone
 from bank.workloads import ACCOUNTS, WORKLOADS, lines
 from flamestream.core.dataflow.dataflow import Work
 from flamestream.core.dataflow.live_cuts import LiveCuts
+from flamestream.core.dataflow.native import FASTEST
 from flamestream.core.dataflow.parts import Parts
 from flamestream.core.protocol import actions
 from flamestream.core.protocol.settings import WorkerSettings
@@ -158,3 +162,7 @@ def _enter(worker: Worker, texts: Sequence[str]) -> None:
     for at in range(0, len(texts), BATCH):
         worker.documents(number + at, texts[at : at + BATCH])
     worker.number = number + len(texts)
+
+
+if __name__ == "__main__":
+    print(transfers(FASTEST, int(sys.argv[1])))

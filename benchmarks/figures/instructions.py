@@ -6,8 +6,8 @@ hides it from clocks.
     python benchmarks instructions --paths native
 
 Each path is core.py, run for some documents and for twice as many; the difference is what the second half
-cost, without the start of the interpreter. Some minutes in all. Needs valgrind; the machine's load does not
-matter, the interpreter's version does, so it is kept too.
+cost, without the start of the interpreter. Transfers are those of bank/alone.py, in epochs. Some minutes in all. Needs
+valgrind; the machine's load does not matter, the interpreter's version does, so it is kept too.
 
 Keeps: the same work in every count (the corpus is seeded, hashes are fixed). Does not: see waiting, sockets
 or caches.
@@ -32,12 +32,15 @@ KEPT = HERE.parent / "results" / "instructions.json"
 DOCUMENTS = 40
 TOLERANCE = 1.02
 """A path may cost this much more before it counts: counts of the same code differ by less than 1%."""
+TRANSFERS = 20_000, 60_000
+"""An epoch, and three: two starts of an interpreter differ by what 200 transfers take."""
 PATHS = {
     "native": ["--epoch", "1000000"],
     "native, an epoch every 10 documents": ["--epoch", "10"],
     "native, one run in 20 traced": ["--epoch", "1000000", "--traced", "20"],
     "native, counting words": ["--epoch", "1000000", "--job", "counts"],
     "python": ["--epoch", "1000000", "--reference"],
+    "native, transfers": [],
 }
 
 
@@ -67,6 +70,9 @@ def total(said: str) -> int:
 
 def a_record(path: str) -> int:
     """Instructions of one."""
+    if path == "native, transfers":
+        few, many = (count(["-m", "bank.alone", str(each)]) for each in TRANSFERS)
+        return round((many - few) / (TRANSFERS[1] - TRANSFERS[0]))
     command = ["-m", "figures.core", *PATHS[path]]
     some, twice = (
         count([*command, "--documents", str(each), "--step", str(each)])

@@ -162,7 +162,9 @@ def test_the_token_is_judged_before_path_method_key_and_body(driver: PortDriver,
     victim.works()
 
 
-def test_who_was_let_in_is_judged_anew_when_it_asks_in_other_words(driver: PortDriver, tmp_path: Path) -> None:
+def test_who_was_let_in_is_judged_anew_when_it_asks_in_other_words(
+    driver: PortDriver, tmp_path: Path
+) -> None:
     victim = Source(driver, tmp_path)
     right, wrong = (
         b"GET / HTTP/1.1\r\n" + HOST + f"Authorization: Bearer {token}\r\n\r\n".encode()

@@ -26,8 +26,8 @@ class Proofs:
         self._asked.append((front, number))
 
     def begin(self, now: Timestamp, leaving: Sequence[Action]) -> list[Append]:
-        """The entries of those that can be begun now, for whom none is that is `leaving`: nobody has begun it yet, so it
-        proves as much."""
+        """The entries of those that can be begun now. One of the front that is `leaving` serves as well (!): it is
+        written behind the question, too."""
         asked, self._asked = self._asked, []
         begun = []
         for number, proof in asked:

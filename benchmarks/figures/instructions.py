@@ -32,8 +32,8 @@ KEPT = HERE.parent / "results" / "instructions.json"
 DOCUMENTS = 40
 TOLERANCE = 1.02
 """A path may cost this much more before it counts: counts of the same code differ by less than 1%."""
-TRANSFERS = 20_000, 60_000
-"""An epoch, and three: two starts of an interpreter differ by what 200 transfers take."""
+TRANSFERS = 20_000, 100_000
+"""An epoch, and five: less, and what two processes differ by would be more than 1% of it."""
 PATHS = {
     "native": ["--epoch", "1000000"],
     "native, an epoch every 10 documents": ["--epoch", "10"],

@@ -10,6 +10,7 @@ from random import Random
 from types import ModuleType
 from typing import Any
 
+from flamestream.core.protocol.inventory import inventory_of
 from flamestream.simulation import simulator
 from flamestream.simulation.faults import WORDS, Fault, FaultPlan, Moment
 from flamestream.simulation.graphs import SimJob, twice_across
@@ -135,11 +136,12 @@ def directed(
         if journalled:
             sites = [replace(site, timed=False, run_length=1) for site in sites]
             fronts = tuple(replace(front, timed=False, run_length=1) for front in fronts)
+        inventory = inventory_of(drawn.job.graph, drawn.job.dead_letter, fronts)
         return replace(
             drawn,
             sites=sites,
             worker=replace(drawn.worker, fronts=fronts, **worker),
-            coordinator=replace(drawn.coordinator, **coordinator),
+            coordinator=replace(drawn.coordinator, **{"inventory": inventory, **coordinator}),
             **{"stop_at": None, "edited": False, "parquet": False, **plan},
         ), chosen
 

@@ -25,7 +25,7 @@ from flamestream.simulation.jobs.productions import production_job
 from flamestream.simulation.outside.journals import Journals
 from flamestream.simulation.outside.producers import SourceSite
 from flamestream.simulation.settings import Adjust, Plan
-from sim.variants.variant import BrokenVariant, directed, patch
+from sim.variants.variant import BrokenVariant, directed, patch, with_fronts
 
 CRASHES = directed(Fault.WORKER_CRASH, Fault.LINK_BREAK, rate=0.6, times=5, spacing=1_500, journalled=True)
 _journal, _entered = Fronts._journal, Fronts._entered
@@ -177,7 +177,7 @@ def _beside_timed(one: bool, strikes: Adjust = CRASHES) -> Adjust:
             replace(front, timed=site.timed, run_length=site.run_length, step=site.step)
             for front, site in zip(plan.worker.fronts, sites, strict=True)
         )
-        return replace(plan, sites=sites, worker=replace(plan.worker, fronts=fronts)), faults
+        return with_fronts(plan, sites, fronts), faults
 
     return adjust
 

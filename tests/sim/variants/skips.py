@@ -19,7 +19,7 @@ from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.outside.producers import SourceSite
 from flamestream.simulation.settings import Plan
 from sim.variants.deliveries import _at_the_cut
-from sim.variants.variant import BrokenVariant, directed, patch, together
+from sim.variants.variant import BrokenVariant, directed, patch, together, with_fronts
 
 AT_MOST_ONCE = "at-most-once"
 FAILURES = directed(
@@ -43,8 +43,7 @@ def same_times(rng: Random, drawn: Plan, chosen: FaultPlan) -> tuple[Plan, Fault
     """Workers stand still behind a cut, and come back when another attempt has stamped the same times."""
     plan, faults = STANDSTILLS(rng, drawn, chosen)
     fronts = tuple(dataclasses.replace(front, timed=True, run_length=2) for front in plan.worker.fronts)
-    worker = dataclasses.replace(plan.worker, fronts=fronts)
-    return dataclasses.replace(plan, sites=[_timed(site) for site in plan.sites], worker=worker), faults
+    return with_fronts(plan, [_timed(site) for site in plan.sites], fronts), faults
 
 
 def _timed(site: SourceSite) -> SourceSite:

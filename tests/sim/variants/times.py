@@ -18,7 +18,15 @@ from flamestream.model.time import END, Instant, next_time
 from flamestream.simulation.faults import Fault, FaultPlan
 from flamestream.simulation.graphs import SimJob, raises_out_of_order, same, spread
 from flamestream.simulation.settings import Plan
-from sim.variants.variant import BrokenVariant, directed, patch, several_sources, spaced, together
+from sim.variants.variant import (
+    BrokenVariant,
+    directed,
+    patch,
+    several_sources,
+    spaced,
+    together,
+    with_fronts,
+)
 
 _step = Worker.step
 _acks = Outbox.acks
@@ -159,7 +167,7 @@ def _idle_beside_a_timed_one(rng: Random, drawn: Plan, chosen: FaultPlan) -> tup
     )
     sites = [timed, *(spaced(replace(site, timed=False), plan.heal_at, 1_000, 1) for site in idle)]
     fronts = (replace(front, timed=True), *(replace(other, timed=False, run_length=1) for other in others))
-    return replace(plan, sites=sites, worker=replace(plan.worker, fronts=fronts)), faults
+    return with_fronts(plan, sites, fronts), faults
 
 
 VARIANTS = [

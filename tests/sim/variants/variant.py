@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from flamestream.core.protocol.inventory import inventory_of
+from flamestream.core.protocol.settings import FrontSettings
 from flamestream.simulation import simulator
 from flamestream.simulation.faults import WORDS, Fault, FaultPlan, Moment
 from flamestream.simulation.graphs import SimJob, twice_across
@@ -136,16 +137,26 @@ def directed(
         if journalled:
             sites = [replace(site, timed=False, run_length=1) for site in sites]
             fronts = tuple(replace(front, timed=False, run_length=1) for front in fronts)
-        inventory = inventory_of(drawn.job.graph, drawn.job.dead_letter, fronts)
+        told = with_fronts(drawn, sites, fronts)
         return replace(
-            drawn,
-            sites=sites,
-            worker=replace(drawn.worker, fronts=fronts, **worker),
-            coordinator=replace(drawn.coordinator, **{"inventory": inventory, **coordinator}),
+            told,
+            worker=replace(told.worker, **worker),
+            coordinator=replace(told.coordinator, **coordinator),
             **{"stop_at": None, "edited": False, "parquet": False, **plan},
         ), chosen
 
     return adjust
+
+
+def with_fronts(plan: Plan, sites: list[SourceSite], fronts: tuple[FrontSettings, ...]) -> Plan:
+    """The plan with other fronts, of which all of its processes know."""
+    inventory = inventory_of(plan.job.graph, plan.job.dead_letter, fronts)
+    return replace(
+        plan,
+        sites=sites,
+        worker=replace(plan.worker, fronts=fronts),
+        coordinator=replace(plan.coordinator, inventory=inventory),
+    )
 
 
 def several_sources(rng: Random) -> SimJob:

@@ -95,7 +95,7 @@ VARIANTS: dict[str, Broken] = {
         "http", f"{ROOT}net.http_reader:_parsed", "except HttpParserError as error:", "except KeyError as error:"
     ),
     "no token": Broken(
-        "http", f"{ROOT}net.http_connection:Connection._took_head", "server.token is not None and not", "server.token is None and not"
+        "http", f"{ROOT}net.http_connection:Connection._judge", "server.token is not None and not", "server.token is None and not"
     ),
     "hexadecimal that is none": Broken(
         "http-consumer", f"{C}http.sink:HttpWriting.open", "except ValueError as error:", "except msgspec.DecodeError as error:"

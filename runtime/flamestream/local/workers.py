@@ -33,9 +33,9 @@ MAX_STARTS: Final = 100
 """A Spark that has to be started more often than this is beyond help."""
 TAKEN_OVER_WITHIN: Final = 1.0
 """Seconds. Whoever takes over needs the processors that the start of a process takes."""
-ROOM: Final = 32
-"""Tasks that a Spark of ours has room for at least, since an upgrade may want more workers than the job began with:
-each costs some 150 kB."""
+MORE: Final = 16
+"""Tasks that a Spark of ours has room for beside, since an upgrade may want more workers than the job began with: each
+costs some 150 kB."""
 _MODULE: Final = "flamestream.spark.streaming.worker_main"
 Ended = Callable[[FlameStreamError | None], None]
 
@@ -75,14 +75,14 @@ class SparkWorkers:
         python_path: tuple[Path, ...],
         ended: Ended,
     ) -> None:
-        """Start Spark, for three times `count` tasks at least: those that run, those that are to take over from them,
-        and those that have run before. Only in the main thread."""
+        """Start Spark, for three times `count` tasks and some MORE: those that run, those that are to take over from
+        them, and those that have run before. Only in the main thread."""
         # lazily: PySpark takes a while to import
         from flamestream.spark.streaming.session import SparkSettings
 
         self._reactor, self._ended, self._folder = reactor, ended, folder
         self._settings = SparkSettings(
-            workers=max(3 * count, ROOM),
+            workers=3 * count + MORE,
             scratch=folder / "spark",
             master=asked.master or "",
             conf=asked.conf,

@@ -253,7 +253,8 @@ def _stamped_otherwise(name: str, theirs: Inventory, ours: Inventory) -> str:
         return ""
     return (
         f"source {name!r} got its times {_stamps(before)}, and gets them {_stamps(now)} now: a replay would not "
-        "know what was delivered. Set its settings back (`follow`, `rate`, ...), or begin anew with `flamestream reset`"
+        "know what was delivered. Set its settings back (`follow`, `rate`, ...); or let the job drain, and give the "
+        "source another name: that one begins at its start"
     )
 
 

@@ -78,7 +78,8 @@ class Collector:
             self._process = None
 
     def spans(self) -> list[Taken]:
-        """All that it has taken and written."""
+        """All that it has taken. It ends first: it answers before it has written."""
+        self.stop()
         lines = self._file.read_text().splitlines() if self._file.exists() else []
         return [span for line in lines if line.endswith("}") for span in _spans(json.loads(line))]
 

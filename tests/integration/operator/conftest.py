@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from flamestream_operator.coordination.cluster_state import ZooKeeper
-from support.api_server import ApiServer
 from support.operator.plain_cluster import Places
-from support.operator.real_cluster import VARIABLE, namespace
+from support.operator.real_cluster import VARIABLE, namespace, served
 from support.versitygw import S3Server
 from support.zookeeper.authority import Authority
 from support.zookeeper.pod import SharedZooKeeper
@@ -21,14 +20,8 @@ def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     if os.environ.get(VARIABLE):
         yield
         return
-    with pytest.MonkeyPatch.context() as patch:
-        server = ApiServer(tmp_path_factory.mktemp("api-server"))
-        try:
-            server.start()
-            patch.setenv(VARIABLE, str(server.kubeconfig))
-            yield
-        finally:
-            server.stop()
+    with served(tmp_path_factory.mktemp("api-server")):
+        yield
 
 
 _NAMED = os.environ.get(VARIABLE)

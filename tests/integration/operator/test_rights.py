@@ -26,7 +26,7 @@ from support.operator.operator_process import OWN, SERVICE, Process
 from support.operator.plain_cluster import APPLICATION, Places
 from support.operator.raw_api import apply, refusal, remove
 from support.operator.raw_api import places as places_of
-from support.operator.real_cluster import VARIABLE, the_api
+from support.operator.real_cluster import VARIABLE, served, the_api
 from support.ports import free_port
 from support.versitygw import KEY, SECRET
 
@@ -170,6 +170,13 @@ def bare(places: Places) -> Object:
         "metadata": meta,
         "spec": {"containers": [{"name": "bare", "image": "flamestream:1"}]},
     }
+
+
+@pytest.fixture
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Of this test alone: its log has no other test's requests, and there is nothing yet."""
+    with served(tmp_path_factory.mktemp("api-server")):
+        yield
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 import yaml
 from lightkube import Client, KubeConfig
 from lightkube.core.exceptions import ApiError
@@ -19,6 +20,7 @@ from lightkube.resources.core_v1 import ServiceAccount
 
 from flamestream_operator.kube.api import LightkubeApi
 from flamestream_operator.kube.api import _kinds as kinds
+from support.api_server import ApiServer
 from support.eventually import eventually
 
 VARIABLE = "FLAMESTREAM_TEST_KUBECONFIG"
@@ -27,6 +29,19 @@ ROOT = Path(__file__).parents[3]
 
 def config() -> KubeConfig:
     return KubeConfig.from_file(os.environ[VARIABLE])
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[None]:
+    """An API server of our own is the one that tests use. Skips where there can be none."""
+    with pytest.MonkeyPatch.context() as patch:
+        server = ApiServer(folder)
+        try:
+            server.start()
+            patch.setenv(VARIABLE, str(server.kubeconfig))
+            yield
+        finally:
+            server.stop()
 
 
 @asynccontextmanager

@@ -95,8 +95,15 @@ def key(number): return number % 97
 def total(accumulator, number): return accumulator + number
 def both(accumulator, number): return number, accumulator
 
+def booked(state, number):
+    state["books", number % 97] += number
+    return -number, state["books", number % 97]
+
 graph = fs.Graph("sums")
-graph.source("numbers").reduce(key=key, initial=int, combine=total, emit=both).sink("index")
+graph.table("books", initial=int)
+numbers = graph.source("numbers")
+sums = numbers.reduce(key=key, initial=int, combine=total, emit=both)
+sums.merge(numbers.transact(booked).committed).sink("index")
 """
 
 

@@ -46,6 +46,8 @@ def _deciding(job: CheckedJob) -> list[str]:
     """A line on when transactions are decided, if there are any."""
     if job.graph.ledger is None:
         return []
+    if job.job.spec.batches:
+        return ["transactions are decided once, in order, by the task of a batch that has all of them"]
     runs = job.job.spec.transactions.patience
     if runs is None:
         return ["transactions are decided when they come, or wait, by what is measured: status says which"]

@@ -38,6 +38,11 @@ def idle_settings(spec: "Spec", usual: "Limits") -> Iterator[tuple[Path, str]]:
                 ("spec", "takeOver"),
                 "a micro-batch job ends at a batch: stop it, and begin the other with its savepoint; remove the line",
             )
+        if spec.transactions.patience is not None:
+            yield (
+                ("spec", "transactions", "patience"),
+                "a micro-batch decides each transaction once, in order: remove the line",
+            )
         if spec.workers.standby:
             yield ("spec", "workers", "standby"), "a micro-batch job has no standbys: remove the line"
         if spec.limits.bytes != usual.bytes:

@@ -98,12 +98,6 @@ def checked_job(job: Job) -> CheckedJob:
     _queries_hold(job, graph)
     if job.spec.transactions.patience is not None and graph.ledger is None:
         raise job.error(("spec", "transactions"), f"graph {graph.name!r} has no transactions: remove it")
-    if graph.ledger is not None and job.spec.batches:
-        raise job.error(
-            ("spec", "guarantee"),
-            "a micro-batch job has no tables yet, and its graph has: choose another guarantee; "
-            "`flamestream run --runner batch` takes tables",
-        )
     take_in_sequence(graph, {name for name, traits in of_sources.items() if traits.in_sequence})
     _guarantee_holds(job, of_sources, of_sinks)
     _arrivals_are_journalled(job, graph, of_sources)

@@ -16,7 +16,7 @@ from flamestream.model.time import END
 from flamestream.reference import interpret
 from support.eventually import eventually
 from support.frames.batch_job import BatchJob
-from support.frames.sums_job import write
+from support.frames.sums_job import APPLICATION, TABLES, write
 from support.runs.local_job import COUNTER
 
 pytestmark = pytest.mark.spark
@@ -25,7 +25,8 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def job(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[BatchJob]:
     file = f"sums_{os.getpid()}_{next(COUNTER)}.py"  # a process imports each file under a name of its own
-    write(tmp_path, "micro-batch", request.param, file)
+    generator, application = request.param
+    write(tmp_path, "micro-batch", generator, file, application)
     with BatchJob(tmp_path / "job.yaml", f"tests.{Path(file).stem}") as made:
         made.start_coordinator()
         made.start_worker()
@@ -41,16 +42,21 @@ def check(job: BatchJob) -> None:
     assert had == wanted
 
 
-rated = pytest.mark.parametrize("job", ["{count: 6000, rate: 1000}"], indirect=True)
+RATED = "{count: 6000, rate: 1000}"
+rated = pytest.mark.parametrize("job", [(RATED, APPLICATION)], indirect=True, ids=["sums"])
 
 
-@pytest.mark.parametrize("job", ["{count: 3000}", "{count: 0}"], indirect=True)
+@pytest.mark.parametrize(
+    "job", [("{count: 3000}", APPLICATION), ("{count: 0}", APPLICATION)], indirect=True, ids=["sums", "none"]
+)
 def test_it_delivers_the_bytes_of_the_reference_and_completes(job: BatchJob) -> None:
     assert job.end() == "completed"
     check(job)
 
 
-@rated
+@pytest.mark.parametrize(
+    "job", [(RATED, APPLICATION), (RATED, TABLES)], indirect=True, ids=["sums", "tables"]
+)
 def test_it_survives_kills_of_worker_and_coordinator(job: BatchJob) -> None:
     for epochs in (2, 4):
         job.await_epoch(epochs)

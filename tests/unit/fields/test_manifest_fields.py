@@ -205,6 +205,10 @@ ROWS = [
     Row("spec.queries.share", 0.5, "workers", given=ASKED),
     Row("spec.transactions.patience", 0, "workers", given={"spec.application.graph": "moves"}),
     Row("spec.transactions.patience", 0, refused="has no transactions"),
+    Row(
+        "spec.transactions.patience", 0, given={"spec.application.graph": "moves", "spec.guarantee": "micro-batch"},
+        refused="a micro-batch decides each transaction once, in order: remove the line",
+    ),
     Row("spec.egress", ["localhost:80", "10.0.0.0/8"], "workers", given=ASKS),
     Row("spec.egress", ["a b"], given=ASKS, refused="'a b' is none of HOST, HOST:PORT"),
     Row("spec.egress", ["localhost:80"], refused="has no call"),

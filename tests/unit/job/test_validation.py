@@ -376,15 +376,6 @@ def test_a_micro_batch_makes_no_calls(job: JobFolder) -> None:
         checked(job.write(ASKS.format(call="str.upper"), guarantee="micro-batch", journal=JOURNAL))
 
 
-def test_a_micro_batch_has_no_tables(job: JobFolder) -> None:
-    code = (
-        'import flamestream as fs\ngraph = fs.Graph("g")\ntable = graph.table("t", initial=int)\n'
-        'graph.source("lines").upsert(table, key=str).committed.sink("shouts")\n'
-    )
-    with pytest.raises(ManifestError, match=r"spec\.guarantee: a micro-batch job has no tables yet"):
-        checked(job.write(code, guarantee="micro-batch"))
-
-
 def test_under_strong_productions_a_graph_with_functions_needs_a_journal(job: JobFolder) -> None:
     with pytest.raises(
         ManifestError, match=r"call production:\?\.upper\(\) needs a journal under strong-productions"

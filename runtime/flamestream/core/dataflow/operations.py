@@ -47,7 +47,7 @@ class Operations(ABC):
     def __init__(self, graph: Graph, slots: int, debug: bool, located: Located) -> None:
         self.errors = len(graph.vertices)
         """The vertex number of the dead-letter sink."""
-        self._graph, self._slots, self._debug, self._located = graph, slots, debug, located
+        self._graph, self.slots, self._debug, self._located = graph, slots, debug, located
         self._enter: list[Enter] = [_not_compiled] * len(graph.vertices)
         """Into each vertex, wherever its slot lives."""
         self._led_on = [0] * len(graph.vertices)
@@ -105,7 +105,7 @@ class Operations(ABC):
         return self._routed(vertex.id, self._place(vertex), lambda _key, _slot, *item: handle(*item), fail)
 
     def _place(self, vertex: Vertex) -> Place:
-        return place_of(vertex, self._slots, self._debug)
+        return place_of(vertex, self.slots, self._debug)
 
     def _place_of_errors(self) -> Place:
         return self._place(Vertex(self.errors, Kind.SINK, ERRORS))

@@ -2,15 +2,16 @@
 
 The files are those of the streaming runner (store/segment.py), so either runner goes on from the other's
 state. A task reads the states of the keys that it meets, not those of all keys: segments are immutable, so
-each Python process keeps the tables that it has decoded.
+each Python process keeps the tables that it has decoded, and they are sorted, so a single key is found by halving.
 
 Keeps: only segments that the committed index names, with the size and checksum that it says. Does not:
 commit (commit.py).
 """
 
 import secrets
+from bisect import bisect_left
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -27,7 +28,7 @@ from flamestream.model.ids import Attempt, Epoch, Fence, LayoutVersion, Slot
 from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
 from flamestream.store.places import store_from
-from flamestream.store.segment import merged, of_operations, table_of
+from flamestream.store.segment import chains_in, merged, of_operations, part_of, table_of
 from flamestream.store.snapshots import put_segment, segment_name, segment_table
 
 CACHED_BYTES: Final = 512 << 20
@@ -62,8 +63,9 @@ class EarlierState:
     """The states that the keys of a task had before this batch."""
 
     def __init__(self, place: StatePlace, slots: Sequence[int]) -> None:
+        self.slots = slots
+        self.known = place.known
         self._tables = [_table(place.store, ref) for ref in place.of_slots(slots)]
-        self._known = place.known
         self._found: dict[tuple[int, bytes], Chain] = {}
         """Chains, by vertex and key."""
 
@@ -72,16 +74,10 @@ class EarlierState:
         wanted = pa.array(list(dict.fromkeys(keys)), pa.binary())
         rows: list[Row] = []
         for table in self._tables:
-            rows += map(
-                Row,
-                *(
-                    column.to_pylist()
-                    for column in table.filter(pc.is_in(table["key"], value_set=wanted)).columns
-                ),
-            )
+            rows += _rows(table.filter(pc.is_in(table["key"], value_set=wanted)))
         # What was found before may go: a key that goes on from the batch before was restored at its
         # beginning.
-        states = states_of(chains_of(rows), self._known)
+        states = states_of(chains_of(rows), self.known)
         self._found = {(vertex, chain.key): chain for vertex, its in states.items() for chain in its}
 
     def of(self, vertex: int, key: bytes) -> Chain | None:
@@ -90,6 +86,64 @@ class EarlierState:
         if chain is not None and not chain.full:
             raise incomplete(chain)
         return chain
+
+    def part(self, vertex: int, slot: int) -> "StatePart":
+        """All that one operation has in one slot."""
+        operation, found = self.known.operations.get(vertex), []
+        if operation is not None:
+            numbers = [number for number in (operation.number, operation.place) if number is not None]
+            found = [_span(table, number, slot) for table in self._tables for number in numbers]
+        return StatePart(vertex, self.known, [each for each in found if each.num_rows])
+
+
+class StatePart:
+    """The states of one operation in one slot, to be sought by their keys."""
+
+    def __init__(self, vertex: int, known: Known, tables: Sequence[Any]) -> None:
+        self._vertex, self._known, self._tables = vertex, known, tables
+
+    def of(self, key: bytes) -> Chain | None:
+        """The key's chain, None if it has no state. Raises Corrupt if its beginning is missing."""
+        rows: list[Row] = []
+        for table in self._tables:
+            keys = table["key"]
+            first = _place(keys, key)
+            behind = first
+            while behind < len(keys) and keys[behind].as_py() == key:
+                behind += 1
+            if behind > first:
+                rows += _rows(table.slice(first, behind - first))
+        found = self._chains(chains_of(rows)) if rows else []
+        return found[0] if found else None
+
+    def every(self) -> list[Chain]:
+        """The chains of all keys. Raises Corrupt if the beginning of one is missing."""
+        return self._chains(chains_in([part_of(table) for table in self._tables]))
+
+    def _chains(self, chains: Iterable[Chain]) -> list[Chain]:
+        found = states_of(chains, self._known).get(self._vertex, [])
+        for chain in found:
+            if not chain.full:
+                raise incomplete(chain)
+        return found
+
+
+def _span(table: Any, operation: int, slot: int) -> Any:
+    """The rows of an operation in a slot: they stand together, by their keys."""
+    for name, value in (("operation", operation), ("slot", slot)):
+        column = table[name]
+        first = _place(column, value)
+        table = table.slice(first, _place(column, value + 1) - first)
+    return table
+
+
+def _place(column: Any, value: Any) -> int:
+    """Of the first row that is not below the value, in a sorted column."""
+    return bisect_left(range(len(column)), value, key=lambda place: column[place].as_py())
+
+
+def _rows(table: Any) -> Iterator[Row]:
+    return map(Row, *(column.to_pylist() for column in table.columns))
 
 
 class StateWriter:

@@ -28,8 +28,9 @@ from flamestream.model.payload import ErrorValue
 from flamestream.model.tables.ledger import Deciding
 from flamestream.model.vertex import Kind, Vertex, name_of
 from flamestream.spark.frames.kept_state import EarlierState
-from flamestream.spark.frames.rows import CHANGE, FULL, split, state_row
+from flamestream.spark.frames.rows import CHANGE, FULL, OutRow, split, state_row
 from flamestream.spark.frames.stages import Stages
+from flamestream.spark.frames.transacting import Transacting
 from flamestream.spark.frames.walk import Walk
 
 Step = Callable[[Meta, Any], None]
@@ -59,22 +60,31 @@ class Operation:
         self._window, self._reading = vertex.window, Reading.of(vertex)
         self._fold = None if vertex.kind is Kind.GROUPING else user_code.folded(vertex, debug)
 
-    def begin(self, slot: int) -> None:
-        """Another key."""
+    def begin(self, slot: int, key: bytes, earlier: EarlierState | None) -> None:
+        """Another key, with the state that it had before these rows."""
         self.state, self.items, self.touched, self.slot = _MISSING, [], False, slot
         self._before, self._full, self._changes = _MISSING, 0, 0
+        if earlier is not None and (chain := earlier.of(self.vertex.id, key)):
+            self._restore(chain)
 
-    def restore(self, chain: Chain) -> None:
-        """Begin with the state that the key had before these rows."""
+    def left(self, key: bytes) -> Iterator[OutRow]:
+        """The key's state behind these rows, if they have changed it."""
+        # Another operation of a cycle may have seen nothing of this key: its older rows still count.
+        if self.touched and (state := self._stored()) is not None:
+            yield state_row(self.vertex.id), self.slot, key, b"", state
+
+    def end(self) -> Iterator[OutRow]:
+        """Nothing: the states were those of keys."""
+        return iter(())
+
+    def _restore(self, chain: Chain) -> None:
         if self._fold is None:
             self.items = self._reading.items(chain.states)
             return
         self.state = self._before = self._reading.accumulator(chain.states)
-        if isinstance(self.vertex.combine, Deciding):
-            self.state = self.vertex.combine.completed(self.state)
         self._full, self._changes = len(chain.states[0]), sum(map(len, chain.states[1:]))
 
-    def stored(self) -> bytes | None:
+    def _stored(self) -> bytes | None:
         """The key's state now, or what changed of it (as a row has it); None if there is none to keep."""
         if self._fold is None:
             kept = self.items[-(self._window - 1) :] if self._window > 1 else []
@@ -121,13 +131,13 @@ class KeyedLevel:
         self._graph, self._walk, self._keep, self._earlier = graph, walk, keep_state, earlier
         self._stage_of = {vertex: stage for vertex, stage in stages.of.items() if stage in here}
         self._operations = {
-            vertex: Operation(graph.vertices[vertex], walk, debug) for vertex in self._stage_of
+            vertex: _operation(graph.vertices[vertex], walk, debug, earlier) for vertex in self._stage_of
         }
         self._doors = pa.array(sorted(self._stage_of), pa.int32())
         self._heap: list[tuple[Meta, int, int, Any]] = []
         self._pushed = 0
         self._stage, self._key = -1, b""
-        self._members: list[Operation] = []
+        self._members: list[Operation | Transacting] = []
         self._cyclic = stages.cyclic & here
         for stage in self._cyclic:
             walk.returning([v for v, its in self._stage_of.items() if its == stage], self._came_back)
@@ -141,6 +151,11 @@ class KeyedLevel:
             for _ in self._rows(mine):
                 yield from self._walk.out.take()
         self._end_key()
+        for operation in self._operations.values() if self._keep else ():
+            for row in operation.end():
+                self._walk.out.add(row)
+                if self._walk.out.full:
+                    yield from self._walk.out.take()
         yield from self._walk.end()
 
     def _rows(self, batch: Any) -> Iterator[None]:
@@ -166,17 +181,14 @@ class KeyedLevel:
         self._stage, self._key = stage, key
         self._members = [self._operations[vertex] for vertex, its in self._stage_of.items() if its == stage]
         for operation in self._members:
-            operation.begin(slot)
-            if self._earlier is not None and (chain := self._earlier.of(operation.vertex.id, key)):
-                operation.restore(chain)
+            operation.begin(slot, key, self._earlier)
 
     def _end_key(self) -> None:
         if self._heap:
             self._go_round(before=None)
         for operation in self._members if self._keep else ():
-            # Another operation of the cycle may have seen nothing of this key: its older rows still count.
-            if operation.touched and (state := operation.stored()) is not None:
-                self._walk.out.add((state_row(operation.vertex.id), operation.slot, self._key, b"", state))
+            for row in operation.left(self._key):
+                self._walk.out.add(row)
         self._members = []
 
     # --- cycles ---------------------------------------------------------------------------------------------
@@ -207,6 +219,13 @@ class KeyedLevel:
             f"{name_of(its.key)} with another key ({_shown(self._key)} before, {_shown(key)} now), and "
             "batches finish one key before they look at the next. Run it with the streaming runner"
         )
+
+
+def _operation(
+    vertex: Vertex, walk: Walk, debug: bool, earlier: EarlierState | None
+) -> Operation | Transacting:
+    deciding = isinstance(vertex.combine, Deciding)
+    return Transacting(vertex, walk, debug, earlier) if deciding else Operation(vertex, walk, debug)
 
 
 def _shown(key: bytes) -> str:

@@ -41,6 +41,10 @@ SCHEMA: Final = pa.schema(
 )
 
 
+OutRow = tuple[int, int, bytes, bytes, bytes]
+"""(to, slot, key, meta, payload)."""
+
+
 def state_row(vertex: int) -> int:
     """`to` of the state that a keyed vertex ends with."""
     return -2 - vertex
@@ -80,9 +84,8 @@ class Outbox:
     """Rows on their way out of a task."""
 
     def __init__(self) -> None:
-        self._rows: list[tuple[int, int, bytes, bytes, bytes]] = []
+        self._rows: list[OutRow] = []
         self.add = self._rows.append
-        """(to, slot, key, meta, payload): a row."""
 
     @property
     def full(self) -> bool:

@@ -70,7 +70,7 @@ class Walk(Operations):
         """The rows that are left, and what `onError: fail` has to tell every slot."""
         yield from self.out.take()
         if self._fail and self._least_error is not None:
-            yield halts(self._slots, *self._least_error)
+            yield halts(self.slots, *self._least_error)
 
     def _go(self, meta: Meta, vertex: int, payload: Any, tombstone: bool) -> None:
         self._round.append((meta, vertex, payload))

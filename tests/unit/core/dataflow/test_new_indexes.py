@@ -17,9 +17,8 @@ from flamestream.model.ids import Epoch, Slot, WorkerId
 from flamestream.model.kernel import kernel
 from flamestream.model.meta import meta_of
 from flamestream.model.payloads.codec import decode, encode
-from flamestream.model.tables.ledger import ALL, Deciding, Rows
+from flamestream.model.tables.ledger import ALL, Rows
 from flamestream.model.time import Time
-from flamestream.spark.frames.keyed import Operation
 
 ME, SLOT, COMMITTED = WorkerId("me"), Slot(0), Time(10)
 PARTS = [REFERENCE, *([] if kernel is None else [native(kernel)])]
@@ -145,17 +144,3 @@ def test_a_batch_makes_it_too_and_has_no_rows_of_a_table_that_is_no_more() -> No
     made: fs.Map[tuple[str, Any], Any] = fs.Map({**rows, **MADE})
     assert completed.rows == made
     assert graph.ledger.deciding.completed(completed) == completed
-
-
-def test_what_a_batch_begins_with_has_it() -> None:
-    graph = fs.Graph("bank")
-    accounts = graph.table("accounts", initial=int)
-    accounts.index("by_balance", key=lambda balance: balance)
-    graph.source("s").upsert(accounts, key=str).committed.sink("out")
-    (fold,) = (vertex for vertex in graph.vertices if isinstance(vertex.combine, Deciding))
-    rows: fs.Map[tuple[str, Any], Any] = fs.Map(
-        {("accounts", name): balance for name, balance in BALANCES.items()}
-    )
-    operation = Operation(fold, Mock(), debug=False)
-    operation.restore(Chain(fold.id, SLOT, ALL, Epoch(3), True, (encode(Rows(rows)),)))
-    assert {row: operation.state.rows[row] for row in MADE} == MADE

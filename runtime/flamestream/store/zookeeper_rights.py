@@ -23,7 +23,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final
 
-from kazoo.exceptions import KazooException, NoAuthError, NodeExistsError, NoNodeError
+from kazoo.exceptions import KazooException, MarshallingError, NoAuthError, NodeExistsError, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.security import ACL, make_digest_acl, make_digest_acl_credential
 
@@ -76,7 +76,7 @@ class Rights:
         ]
         if foreign:
             log.error(
-                "nodes in ZooKeeper are another login's",
+                "nodes in ZooKeeper are another login's, or it has lost whose they are",
                 extra={"zookeeper": self._state.hosts, "nodes": foreign[:SHOWN]},
             )
         else:
@@ -116,8 +116,8 @@ class Rights:
     # --- closing --------------------------------------------------------------------------------------------
 
     def _close_job(self, job: str) -> list[str]:
-        """Nodes that are another login's: they are left, only ZooKeeper's own superuser can take them
-        back."""
+        """Nodes that are another login's, or nobody's any more: they are left, only ZooKeeper's own superuser can
+        take them back or delete them."""
         folder, owners = folder_of(job), {"record": self.of_record(job), "journal": self.of_journal(job)}
         foreign = self._close([folder], self._own)
         for child in self._children([folder]):
@@ -135,20 +135,21 @@ class Rights:
 
     def _close(self, paths: list[str], acl: list[ACL]) -> list[str]:
         answers = self._asked(paths, lambda path: self._state.client.set_acls_async(path, acl))
-        return [path for path, answer in answers if isinstance(answer, NoAuthError)]
+        return [path for path, answer in answers if isinstance(answer, NoAuthError | MarshallingError)]
 
     def _children(self, paths: list[str]) -> list[str]:
         answers = self._asked(paths, self._state.client.get_children_async)
         return [f"{path}/{child}" for path, answer in answers if isinstance(answer, list) for child in answer]
 
     def _asked(self, paths: Iterable[str], call: Callable[[str], Any]) -> Iterator[tuple[str, Any]]:
-        """The answers, some at a time; that a node is gone, or another's, is one."""
+        """The answers, some at a time; that a node is gone, or another's, is one. So is that ZooKeeper cannot look at
+        it: after a death of its own it may have lost the rights of a node, which nobody can read or change then."""
         left = iter(paths)
         while some := [(path, call(path)) for path in islice(left, AT_ONCE)]:
             for path, answer in some:
                 try:
                     yield path, answer.get(timeout=ANSWER_WITHIN)
-                except (NoNodeError, NoAuthError) as error:
+                except (NoNodeError, NoAuthError, MarshallingError) as error:
                     yield path, error
                 except (KazooException, KazooTimeoutError) as error:
                     raise ClusterStateUnavailable(

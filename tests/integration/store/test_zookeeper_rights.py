@@ -1,10 +1,12 @@
 """A ZooKeeper that the operator and its jobs share: each has its own, a neighbour and a stranger nothing."""
 
+import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kazoo.exceptions import NoAuthError, QuotaExceededError
+from kazoo.exceptions import MarshallingError, NoAuthError, QuotaExceededError
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from flamestream.core.protocol.events import JournalFailed
@@ -201,6 +203,38 @@ def test_a_secret_that_was_made_anew_ends_no_job(
     with server.session(LOGIN) as former, pytest.raises(Exception, match="another login"):
         ZooKeeperJobRecords(former, MINE).read()
     successor.close()
+
+
+def lose_rights(data: Path, node: str) -> None:
+    """Have the newest snapshot say that the node's rights are the ten thousandth, which there are not.
+
+    It is a tree, a digest of 20 bytes and a zxid, each with a seal behind it: the Adler-32 of all before, and "/".
+    """
+    file = max(data.glob("version-2/snapshot.*"), key=lambda path: int(path.suffix[1:], 16))
+    content = bytearray(file.read_bytes())
+    at = content.index(struct.pack(">i", len(node)) + node.encode()) + 4 + len(node)
+    (size,) = struct.unpack_from(">i", content, at)
+    struct.pack_into(">q", content, at + 4 + max(size, 0), 10_000)
+    last = len(content) - 13
+    for seal in (last - 21 - 33, last - 21, last):
+        struct.pack_into(">q", content, seal, zlib.adler32(content[:seal]))
+    file.write_bytes(content)
+
+
+def test_a_node_whose_rights_the_server_has_lost_holds_up_no_other_job(
+    server: SharedZooKeeper, leader: SharedClusterState, tmp_path: Path
+) -> None:
+    """As a ZooKeeper has left it that was killed: it can neither show the node nor change it."""
+    leader.close()
+    server.start()  # it writes a snapshot
+    server.close()
+    lose_rights(tmp_path / "data", f"/flamestream/{MINE}/journal")
+    server.start(OTHER_LOGIN)
+    successor = SharedClusterState(server.place(OTHER_LOGIN))
+    assert successor.records(THEIRS).compare_and_set(record(2), 0) == 1
+    successor.close()
+    with server.session(OTHER_LOGIN) as session, pytest.raises(MarshallingError):
+        session.client.get(f"/flamestream/{MINE}/journal")
 
 
 def test_a_login_without_a_right_is_an_outage_and_no_error_of_a_job(

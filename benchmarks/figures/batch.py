@@ -46,12 +46,12 @@ from flamestream.model.slot import slot_of
 from flamestream.model.time import FrontId
 from flamestream.spark.frames.batch import partitions_for, run_batch
 from flamestream.spark.frames.consumer import TaskConsumer
-from flamestream.spark.frames.history import Due, History
 from flamestream.spark.frames.inputs import Input, pieces_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.job_graph import ByValue, FromFile
 from flamestream.spark.frames.session import frames_settings, session_of
 from flamestream.spark.streaming.session import SparkDriver
+from flamestream.spark.tables.history import Due, History
 
 # --- by hand ------------------------------------------------------------------------------------------------
 

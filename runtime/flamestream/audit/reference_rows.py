@@ -9,7 +9,7 @@ well. Nothing is taken from the engine, the kernel or the batch runner but the r
 payloads travel in the Python encoding.
 
 Does not: do graphs in which what comes round a loop enters a door again: no order of whole keys is right for
-them. Compare (spark/frames/history.py).
+them. Compare (spark/tables/history.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

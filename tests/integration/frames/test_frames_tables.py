@@ -23,10 +23,10 @@ from flamestream.model.meta import LEAST, Meta, child
 from flamestream.model.time import END, FrontId
 from flamestream.reference import Walk
 from flamestream.simulation import graphs
-from flamestream.spark.frames.history import Due, Findings, History
 from flamestream.spark.frames.inputs import pieces_of
 from flamestream.spark.frames.saved_input import save_input
 from flamestream.spark.tables import register
+from flamestream.spark.tables.history import Due, Findings, History
 from support.frames.frame_jobs import Site, graph_of, lines
 from support.frames.session import spark_session
 

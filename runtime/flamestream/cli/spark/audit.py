@@ -45,11 +45,11 @@ from flamestream.model.time import END, START, FrontId, Time, front_of, step_aft
 from flamestream.node.run_folder import RunFolder
 from flamestream.spark.batches.frame_job import frame_job
 from flamestream.spark.frames.batch import partitions_for
-from flamestream.spark.frames.history import Due, History
 from flamestream.spark.frames.inputs import Input, pieces_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.spark.frames.session import session_of
+from flamestream.spark.tables.history import Due, History
 from flamestream.testing.audit import Verdict
 
 _COUNT: Final = "front int, records long, below long, last long"

@@ -138,7 +138,7 @@ def _span(table: Any, operation: int, slot: int) -> Any:
 
 
 def _place(column: Any, value: Any) -> int:
-    """Of the first row that is not below the value, in a sorted column."""
+    """The first row that is not below the value, in a sorted column."""
     return bisect_left(range(len(column)), value, key=lambda place: column[place].as_py())
 
 

@@ -14,7 +14,7 @@ from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.model.ids import SourceName
 from flamestream.model.meta import meta_of
-from flamestream.model.time import END, FrontId
+from flamestream.model.time import END, START, FrontId, Time
 
 FRONT = FrontId(1)
 
@@ -27,9 +27,10 @@ def metas(runs: Any) -> list[tuple[bytes, Any]]:
     ]
 
 
-def itself(spec: dict[str, Any], length: int, step: int = 1) -> list[tuple[bytes, Any]]:
+def itself(spec: dict[str, Any], length: int, step: int = 1, behind: Time = START) -> list[tuple[bytes, Any]]:
     front = FrontSettings(FRONT, SourceName("s"), True, length, step=step)
-    return metas((time, 0, records) for time, records in RecordedSource("job", front, spec).below(END))
+    source = RecordedSource("job", front, spec, behind=behind)
+    return metas((time, 0, records) for time, records in source.below(END))
 
 
 def same_in_pieces(fields: dict[str, Any], length: int, size: int) -> None:

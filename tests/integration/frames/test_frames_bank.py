@@ -9,6 +9,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import flamestream as fs
@@ -147,17 +149,14 @@ INDEXED = {
 COUNT = 8000
 
 
-@pytest.fixture
-def scratch(tmp_path: Path) -> Iterator[Scratch]:
-    made = Scratch(tmp_path)
-    yield made
-    made.close()
+class Bank:
+    """A job whose code and guarantee change between its runs."""
 
+    def __init__(self, folder: Path) -> None:
+        self.scratch = Scratch(folder)
 
-@pytest.mark.slow
-def test_streams_and_micro_batches_go_on_from_each_others_rows(scratch: Scratch) -> None:
-    def job(guarantee: str, code: dict[str, str]) -> None:
-        scratch.job(
+    def job(self, guarantee: str, code: dict[str, str]) -> None:
+        self.scratch.job(
             APPLICATION.format(**code),
             f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 400}}}}}}",
             "sinks: {out: {files: {path: out, fsync: false}}}",
@@ -166,31 +165,60 @@ def test_streams_and_micro_batches_go_on_from_each_others_rows(scratch: Scratch)
             "checkpoint: {interval: 100ms, store: store}",
         )
 
-    def epoch() -> int:
-        return max((int(path.name[:12]) for path in (scratch.path / "store/indexes").glob("*")), default=0)
-
-    def stopped(guarantee: str, code: dict[str, str], *options: str) -> None:
-        job(guarantee, code)
-        before = epoch()
-        run = scratch.begin("run", "job.yaml", *options)
-        eventually(lambda: epoch() > before + 1, "epochs are committed", within=120)
+    def stopped(self, guarantee: str, code: dict[str, str], *options: str) -> None:
+        """A run that is stopped behind its second epoch."""
+        self.job(guarantee, code)
+        before = self._epoch()
+        run = self.scratch.begin("run", "job.yaml", *options)
+        eventually(
+            lambda: run.poll() is not None or self._epoch() > before + 1, "epochs are committed", within=120
+        )
+        assert run.poll() is None, run.communicate()
         run.send_signal(signal.SIGTERM)
         run.communicate(timeout=120)
 
-    stopped("exactly-once", PLAIN, "--no-spark", "--drain")
-    stopped("micro-batch", INDEXED, "--changed")
-    stopped("exactly-once", INDEXED, "--no-spark", "--drain")
-    job("micro-batch", INDEXED)
-    for place in (scratch.path / ".flamestream/job").glob(
-        "micro-batch*"
-    ):  # as it says: a stream has gone on since
-        place.unlink() if place.is_file() else shutil.rmtree(place)
-    done = scratch.type("run", "job.yaml", within=300)
-    assert done.code == 0, done.text
-    verdict = scratch.type("audit", "job.yaml")
-    assert (verdict.code, f"{COUNT:,} results, 0 lost, 0 doubled, 0 reordered" in verdict.text) == (
-        0,
-        True,
-    ), verdict.text
-    said = scratch.type("query", "job.yaml", "by_rest[1]", "--json")
+    def ended(self, guarantee: str, code: dict[str, str], *options: str) -> None:
+        """The run that does the rest, and an audit of all."""
+        self.job(guarantee, code)
+        for place in (self.scratch.path / ".flamestream/job").glob("micro-batch*"):
+            place.unlink() if place.is_file() else shutil.rmtree(
+                place
+            )  # as it says: a stream has gone on since
+        done = self.scratch.type("run", "job.yaml", *options, within=300)
+        assert done.code == 0, done.text
+        said = self.scratch.type("audit", "job.yaml")
+        assert said.code == 0 and f"{COUNT:,} results, 0 lost, 0 doubled, 0 reordered" in said.text, said.text
+
+    def _epoch(self) -> int:
+        indexes = (self.scratch.path / "store/indexes").glob("*")
+        return max((int(path.name[:12]) for path in indexes), default=0)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Bank]:
+    made = Bank(tmp_path)
+    yield made
+    made.scratch.close()
+
+
+@pytest.mark.slow
+def test_streams_and_micro_batches_go_on_from_each_others_rows(job: Bank) -> None:
+    job.stopped("exactly-once", PLAIN, "--no-spark", "--drain")
+    job.stopped("micro-batch", INDEXED, "--changed")
+    job.stopped("exactly-once", INDEXED, "--no-spark", "--drain")
+    job.ended("micro-batch", INDEXED)
+    said = job.scratch.type("query", "job.yaml", "by_rest[1]", "--json")
     assert said.code == 0 and json.loads(said.text)["rows"][0]["state"], said.text
+
+
+@pytest.mark.slow
+def test_both_go_on_from_the_rows_that_a_history_has_left(job: Bank, tmp_path: Path) -> None:
+    job.job("micro-batch", PLAIN)
+    (tmp_path / "history").mkdir()
+    pq.write_table(pa.table({"n": pa.array(range(1, 500), pa.int64())}), tmp_path / "history" / "a.parquet")
+    said = job.scratch.type("bootstrap", "job.yaml", "numbers=history", within=120)
+    assert said.code == 0, said.text
+    said = job.scratch.type("run", "job.yaml", "--runner", "batch", within=120)
+    assert said.code == 1 and "began with a history, whose state no batch has" in said.text, said.text
+    job.stopped("micro-batch", PLAIN)
+    job.ended("exactly-once", INDEXED, "--no-spark", "--changed")

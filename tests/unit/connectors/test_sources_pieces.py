@@ -16,7 +16,7 @@ from flamestream.connectors.files.listing import LocalFiles, Place
 from flamestream.connectors.files.pieces import Lines, Stamps, numbers_in_pieces, parts_of
 from flamestream.connectors.files.places import Found
 from flamestream.connectors.files.windows import NumberWindow, Planner
-from flamestream.model.time import ROOM, FrontId
+from flamestream.model.time import ROOM, START, FrontId, Time, last_below
 from support.pieces import FRONT, itself, metas, same_in_pieces, windowed
 
 TEXTS = st.lists(st.text(alphabet="ab\n\r\x80", max_size=12), min_size=1, max_size=4)
@@ -90,9 +90,16 @@ def test_rows_of_parquet_are_the_same_wherever_a_file_is_cut(
     same_in_pieces({"path": str(folder), "format": "parquet", "tuples": tuples}, length, rows)
 
 
-@given(st.integers(0, 40), st.integers(1, 7), st.integers(1, 9), st.sampled_from([1, ROOM]))
-def test_numbers_are_the_same_wherever_they_are_cut(count: int, length: int, size: int, step: int) -> None:
-    stamps, expected = Stamps(FRONT, length, step), itself({"generator": {"count": count}}, length, step)
+@given(
+    st.integers(0, 40), st.integers(1, 7), st.integers(1, 9), st.sampled_from([1, ROOM]),
+    st.sampled_from([START, last_below(Time(5 << 12), FRONT)]),
+)  # fmt: skip
+def test_numbers_are_the_same_wherever_they_are_cut(
+    count: int, length: int, size: int, step: int, behind: Time
+) -> None:
+    """And also where they come behind a history."""
+    stamps = Stamps(FRONT, length, step, behind)
+    expected = itself({"generator": {"count": count}}, length, step, behind)
     assert [
         item for piece in numbers_in_pieces(stamps, count, None, size) for item in metas(piece.runs())
     ] == expected

@@ -27,6 +27,7 @@ from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import START
+from flamestream.node.kept_code import keep
 from flamestream.node.run_folder import RunFolder, RunInfo
 from flamestream.spark.frames.session import frames_settings
 from flamestream.spark.streaming.session import SparkDriver
@@ -91,6 +92,9 @@ def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iter
         may_start(checked, folder, records, changed=changed)
         lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.name, checked.job.store)
         folder.write("run.json", info)
+        keep(
+            folder.code, checked.application, checked.code, checked.py_files
+        )  # for an audit, once it is another
         yield _next_attempt(records, checked)
         with suppress(ClusterStateUnavailable):  # then it ends with its session
             claim.release()

@@ -7,12 +7,14 @@ Does not: compute anything (spark/frames/microbatch.py).
 import signal
 from collections.abc import Callable
 
+from flamestream.audit.begun import begun
 from flamestream.cli.output import say_outcome
 from flamestream.cli.spark.frames import attempt_of, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.settings import local_coordinator
 from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
+from flamestream.model.time import START
 from flamestream.node.run_folder import RunFolder
 from flamestream.spark.batches.frame_job import frame_job, lacks_answers
 from flamestream.spark.frames.commit import Committed
@@ -25,9 +27,11 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
     """Run it; how it ended is said and returned."""
     # What cannot be done is refused before Spark starts.
     stages_of(checked.graph)
-    frames = frame_job(checked, takes_answers=True)
+    frame_job(checked, takes_answers=True)
     job, spec = checked.job, checked.job.spec
     with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
+        began = begun(folder)
+        frames = frame_job(checked, START if began is None else began.time, takes_answers=True)
         committed = Committed(
             records.record, records.write, job.store, checked.graph, local_coordinator(checked)
         )

@@ -49,11 +49,13 @@ class Stamps:
     front: FrontId
     run_length: int
     step: int = 1
+    behind: Time = START
+    """The last stamp before its own first one."""
 
     def time(self, run: int) -> Time:
         """The time of the run with this number, from 0."""
         # A timed front's stamps are equally far apart, so none has to be counted up to.
-        first = step_after(START, self.front, self.step)
+        first = step_after(self.behind, self.front, self.step)
         return Time(first + run * (step_after(first, self.front, self.step) - first))
 
     def runs_below(self, time: Time) -> int:

@@ -22,7 +22,7 @@ from flamestream.connectors.files.pieces import Ending, Numbers, Piece, Stamps, 
 from flamestream.connectors.files.places import Found
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.ids import Offset, Partition
-from flamestream.model.time import START, FrontId, Time, time_of, timestamp_of
+from flamestream.model.time import FrontId, Time, time_of, timestamp_of
 from flamestream.model.time import Timestamp as At
 
 Position = tuple[int, ...]
@@ -180,7 +180,7 @@ class Planner:
         if front in self._recorded:
             return self._recorded[front].place_at(cut.time, before)
         stamps, records = self._windows[front].stamps, cut.positions[front][0]
-        last = stamps.time(_runs(records, stamps) - 1) if records else START
+        last = stamps.time(_runs(records, stamps) - 1) if records else stamps.behind
         end = self._last_of(front) if front in self._tell_time else None
         ended = end is not None and end < cut.time
         offsets = {Partition(""): Offset(records)}

@@ -31,7 +31,7 @@ from flamestream.spark.frames.batch import report_of
 from flamestream.spark.frames.commit import outputs_in, refs_in, replaced_in
 from flamestream.spark.frames.consumer import TaskConsumer
 from flamestream.spark.frames.delivering import SEGMENT, Deliver, SinkPlace, delivered
-from flamestream.spark.frames.inputs import as_recorded, planner_of
+from flamestream.spark.frames.inputs import as_recorded, check_places, planner_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.kept_state import StatePlace
 from flamestream.spark.frames.pipeline import results_of
@@ -65,6 +65,8 @@ class Batches:
         if index.held:
             raise UserError(holds_output(f"epoch {index.epoch}"))
         self._go_to(index.cut)
+        if index.cut < END:
+            check_places(self._planner, self._at, self._job.inputs, index.fronts)
         outputs = [
             output for place in self._job.sink_places().values() for output in self._opened(place, fence)
         ]

@@ -37,12 +37,13 @@ from flamestream.connectors.files.pieces import (
 )
 from flamestream.connectors.files.places import Found, is_gzip
 from flamestream.connectors.files.spec import FilesSpec
-from flamestream.connectors.files.windows import NumberWindow, Planner, RecordWindow, Window
+from flamestream.connectors.files.windows import Cut, NumberWindow, Planner, RecordWindow, Window
 from flamestream.connectors.kit.spec import function_of
 from flamestream.connectors.recorded import RecordedSource, RecordedWindow
 from flamestream.connectors.synthetic.connector import GeneratorSpec
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.errors import UserError
-from flamestream.model.time import END, START, Time
+from flamestream.model.time import END, Time
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Input:
     @property
     def stamps(self) -> Stamps:
         front = self.source.front
-        return Stamps(front.front, front.run_length, front.step)
+        return Stamps(front.front, front.run_length, front.step, self.source.behind)
 
 
 def pieces_of(spark: Any, inputs: Sequence[Input], end: Time | None = None) -> list[tuple[int, Piece]]:
@@ -79,8 +80,6 @@ def pieces_of(spark: Any, inputs: Sequence[Input], end: Time | None = None) -> l
 def _pieces(spark: Any, each: Input, end: Time | None) -> Sequence[Piece]:
     if not each.source.front.timed:
         return [_recorded(each, end)]
-    if each.source.behind > START:  # pieces are stamped from the beginning of time
-        return [Below(each.source, end)]
     spec = sources.settings_of(each.source.spec, each.where)
     if isinstance(spec, FilesSpec):
         return _file_pieces(spark, each, spec)
@@ -213,6 +212,24 @@ def as_recorded(inputs: Sequence[Input]) -> tuple[Input, ...]:
         if not each.source.front.timed
     }
     return tuple(replace(each, until=Time(ends.get(each.source.front.front, END))) for each in inputs)
+
+
+def check_places(planner: Planner, cut: Cut, inputs: Sequence[Input], known: Sequence[FrontPosition]) -> None:
+    """Raises UserError that names a source of which another number of records is below the cut than whoever wrote
+    `known` there has read: here its records would have other times."""
+    had = {place.front: place for place in known}
+    here = {place.front: place for place in planner.places_at(cut, known)}
+    for front in (each.source.front for each in inputs if each.source.front.timed):
+        place = had.get(front.front)
+        # an older index has offsets, and no sum of them
+        if place is None or (place.offsets and not place.records):
+            continue
+        if place.records != (found := here[front.front].records):
+            raise UserError(
+                f"source {front.source!r}: {place.records:,} of its records are below the job's cut, and batches "
+                f"would begin behind {found:,}: a stream has given them other times, as one that came later. "
+                "Use the streaming runner for it"
+            )
 
 
 def _recorded_window(each: Input) -> RecordedWindow:

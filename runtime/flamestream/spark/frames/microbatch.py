@@ -27,7 +27,7 @@ from flamestream.spark.calls.pairing import with_requests
 from flamestream.spark.frames.batch import BatchReport, partitions_for, report_of
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.delivering import Deliver, delivered
-from flamestream.spark.frames.inputs import as_recorded, planner_of
+from flamestream.spark.frames.inputs import as_recorded, check_places, planner_of
 from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.pipeline import levels_of
 from flamestream.spark.frames.raised import raised_in_tasks
@@ -140,7 +140,11 @@ class MicroBatches:
 
     def _first(self) -> Cut | None:
         index = self._committed.index
-        return None if index is None else self._planner.at(self._planner.begin(), index.cut)
+        if index is None:
+            return None
+        cut = self._planner.at(self._planner.begin(), index.cut)
+        check_places(self._planner, cut, self._job.inputs, index.fronts)
+        return cut
 
     # --- a batch: in a thread of py4j's ---------------------------------------------------------------------
 

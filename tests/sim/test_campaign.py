@@ -54,7 +54,7 @@ def test_every_guarantee_has_its_turn_and_every_seed_is_run_once() -> None:
     [
         (("any", "at-least-once"), " --guarantee at-least-once"),
         (("calls", "exactly-once"), " --kind calls"),
-        (("new-sources", "none"), " --guarantee none --kind new-sources"),
+        (("calls", "none"), " --guarantee none --kind calls"),
     ],
 )
 def test_what_it_finds_is_in_the_report_with_the_command_that_shows_it_again(

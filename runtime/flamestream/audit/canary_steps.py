@@ -26,7 +26,7 @@ from typing import Any, Final
 
 import msgspec
 
-from flamestream.audit.code_span import SpanRequest, StateRow, loaded, state_of, stored
+from flamestream.audit.code_span import SpanRequest, StateLeft, loaded, state_of, stored
 from flamestream.connectors.recorded import RecordedSource
 from flamestream.core.protocol.events import Entry
 from flamestream.core.protocol.inventory import source_keys
@@ -147,7 +147,7 @@ class Tried(msgspec.Struct, frozen=True, kw_only=True):
     """Requests without an answer."""
     awaited: tuple[Awaited, ...] = ()
     """Those, where it is to go on; so are the following."""
-    state: tuple[StateRow, ...] = ()
+    state: StateLeft = StateLeft()
     places: tuple[FrontPosition, ...] = ()
     """Each timed front's place behind its last run."""
     keys: dict[str, list[bytes]] = {}

@@ -2,23 +2,27 @@
 
 Two versions of an application have modules of the same names, and payload classes are known by those. So each
 span has a process of its own, which is told where its code and its runs are (`SpanRequest`), and says what
-they give (`SpanAnswer`). State goes from one span to the next by the numbers of its operations, as from one
-attempt to the next: an operation that the next code has not is forgotten.
+they give (`SpanAnswer`). State goes from one span to the next as a snapshot has it, from one attempt to the next: an
+operation that the next code has not is forgotten, and classes and versions become those of the next code.
 
 Keeps: no object of a user's class goes between processes, but its encoding alone. Does not: start a process
 (span_process.py), or decide which code made what (changed_code.py).
 """
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from flamestream.audit.committed import Savepoint
 from flamestream.audit.interpretation import Interpretation, Made, Meaning, interpreted
 from flamestream.audit.recorded import Recording
+from flamestream.core.dataflow.stored import Reading
+from flamestream.core.protocol.chain import Chain
+from flamestream.core.protocol.inventory import inventory_of, next_inventory
 from flamestream.core.protocol.settings import FrontSettings
-from flamestream.core.protocol.stored_rows import Numbers
+from flamestream.core.protocol.snapshot import Inventory
+from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.job.application import load
 from flamestream.job.application_code import code_found
 from flamestream.job.py_files import PyFile
@@ -28,11 +32,13 @@ from flamestream.model.calls.call import change_calls
 from flamestream.model.errors import Retryable
 from flamestream.model.event_time import take_in_sequence
 from flamestream.model.graph import Graph
-from flamestream.model.ids import Slot
-from flamestream.model.meta import Meta
+from flamestream.model.ids import Epoch, Slot
+from flamestream.model.meta import Meta, floor
 from flamestream.model.payloads import encoding as payloads
+from flamestream.model.payloads.state import encode_state
 from flamestream.model.tables.ledger import completed
-from flamestream.model.time import Time
+from flamestream.model.time import START, Time
+from flamestream.model.vertex import Kind, Vertex
 from flamestream.node.hang import within
 from flamestream.reference import Run, State
 
@@ -44,6 +50,15 @@ class StateRow(msgspec.Struct, frozen=True, array_like=True):
     """The operation's (model/state_names.py)."""
     key: bytes
     value: bytes
+    """As a full row of a snapshot."""
+
+
+class StateLeft(msgspec.Struct, frozen=True):
+    """The state that one code leaves for the next."""
+
+    rows: tuple[StateRow, ...] = ()
+    inventory: Inventory | None = None
+    """What they are of, in words; None: there are none."""
 
 
 class ResultRow(msgspec.Struct, frozen=True, array_like=True):
@@ -78,14 +93,14 @@ class SpanRequest(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """The history that the job began with, all of it below `begin`."""
     savepoint: Savepoint | None = None
     """Has the state below the first span; None: `state` is it."""
-    state: tuple[StateRow, ...] = ()
+    state: StateLeft = StateLeft()
 
 
 class SpanAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The results of a span's runs, and the state behind them."""
 
     results: dict[str, list[ResultRow]] = {}
-    state: tuple[StateRow, ...] = ()
+    state: StateLeft = StateLeft()
     failed: bool = False
     """An error has ended the job."""
     category: str = ""
@@ -118,19 +133,31 @@ def results_in(answer: SpanAnswer) -> Interpretation:
     return Interpretation(results, {}, answer.failed)
 
 
-def stored(graph: Graph, state: State) -> tuple[StateRow, ...]:
-    """A graph's state, by the numbers of its operations."""
+def stored(graph: Graph, state: State) -> StateLeft:
+    """A graph's state, as a snapshot has it."""
     numbers = Numbers(graph).of_states
-    return tuple(
-        StateRow(numbers[vertex], key, payload.encode(value)) for (vertex, key), value in state.items()
+    rows = (
+        StateRow(numbers[vertex], key, _row(graph.vertices[vertex], value))
+        for (vertex, key), value in state.items()
     )
+    return StateLeft(tuple(rows), next_inventory(None, inventory_of(graph)))
 
 
-def state_of(graph: Graph, rows: Sequence[StateRow]) -> State:
-    """The state that a graph finds: of operations that it has not, nothing."""
-    vertices = {number: vertex for vertex, number in Numbers(graph).of_states.items()}
+def _row(vertex: Vertex, value: Any) -> bytes:
+    if vertex.kind is Kind.GROUPING:
+        return payload.encode_items([(floor(START), each) for each in value])
+    return encode_state(value)
+
+
+def state_of(graph: Graph, left: StateLeft) -> State:
+    """The state that a graph finds: of operations that it has not, nothing. Raises UserError if it cannot read one."""
+    chains = (Chain(row.number, Slot(0), row.key, Epoch(0), True, (row.value,)) for row in left.rows)
     found = {
-        (vertices[row.number], row.key): payload.decode(row.value) for row in rows if row.number in vertices
+        (vertex, chain.key): Reading.of(graph.vertices[vertex]).value(
+            graph.vertices[vertex].kind, chain.states
+        )
+        for vertex, its in states_of(chains, Numbers(graph).known_in(left.inventory)).items()
+        for chain in its
     }
     return completed(graph, found)
 

@@ -9,7 +9,7 @@ Keeps: an object is whole or not there, and the one before goes when a newer one
 import msgspec
 
 from flamestream.audit.canary_steps import Awaited
-from flamestream.audit.code_span import StateRow
+from flamestream.audit.code_span import StateLeft
 from flamestream.audit.shadow.total import Total
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.model.decoding import DecodeError, from_msgpack
@@ -29,7 +29,7 @@ class Kept(msgspec.Struct, frozen=True, kw_only=True):
     places: tuple[FrontPosition, ...]
     """Places of its fronts."""
     awaited: tuple[Awaited, ...]
-    state: tuple[StateRow, ...]
+    state: StateLeft
     total: Total
 
 

@@ -13,8 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from flamestream.core.protocol.chain import Chain, Row, older_rows
-from flamestream.core.protocol.inventory import listed
-from flamestream.core.protocol.snapshot import SnapshotIndex
+from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
 from flamestream.model.payloads.codec import encode
@@ -58,9 +57,13 @@ class Numbers:
 
     def known(self, index: SnapshotIndex | None) -> Known:
         """The contents of a snapshot; all of ours, if it has no names."""
-        if index is None or index.inventory is None:
+        return self.known_in(None if index is None else index.inventory)
+
+    def known_in(self, inventory: Inventory | None) -> Known:
+        """The contents of a snapshot with this inventory; all of ours, if it has no names."""
+        if inventory is None:
             return self.of_all()
-        known, inventory = listed(index), index.inventory
+        known = {each.number: each for each in inventory.operations}
         found = {
             _place(each): replace(
                 known[each.number], version=each.version, tables=_tables(each, known[each.number])

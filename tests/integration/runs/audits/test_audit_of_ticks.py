@@ -26,7 +26,7 @@ from support.runs.scratch import SMALL, Scratch
 
 APPLICATION = """\
 import flamestream as fs
-from rates import RATE, Priced
+from rates import MIGRATE, RATE, VERSION, Priced
 
 def priced(n):
     return Priced(n, n * 10 + RATE)
@@ -35,21 +35,28 @@ graph = fs.Graph("sums")
 prices = graph.source("numbers").map(priced)
 prices.map(lambda each: each.price).sink("prices")
 prices.reduce(
-    name="sums", key=lambda each: each.number % 7, initial=int, combine=lambda total, each: total + each.price
-).sink("sums", key=lambda total: total % 5)
+    name="sums", key=lambda each: each.number % 7, initial=lambda: Priced(0, 0), version=VERSION, migrate=MIGRATE,
+    combine=lambda total, each: Priced(each.number, total.price + each.price),
+).sink("sums", key=lambda total: total.price % 5)
+prices.group(3, key=lambda each: each.number % 5).map(lambda last: sum(each.price for each in last)).sink("last")
 """
 RATES = """\
 import flamestream as fs
 
 RATE = {rate}
+VERSION, MIGRATE = 1, {{}}
 
 @fs.event
 class Priced:
     number: int
     price: int
 """
-MORE = "    tax: int = 0\n"
-SINKS = "sinks: {prices: {files: {path: prices, fsync: false}}, sums: {files: {path: sums, fsync: false}}}"
+SECOND = "\nVERSION, MIGRATE = 2, {1: lambda total: Priced(total.number, -total.price)}\n"
+MORE = f"    tax: int = 0\n{SECOND}"
+SINKS = (
+    "sinks: {prices: {files: {path: prices, fsync: false}}, sums: {files: {path: sums, fsync: false}}, "
+    "last: {files: {path: last, fsync: false}}}"
+)
 
 
 def upgraded(scratch: Scratch, rate: int, more: str = "") -> None:
@@ -69,7 +76,7 @@ def test_each_result_is_judged_by_the_code_that_made_it(scratch: Scratch) -> Non
     newest = max(workers, key=lambda file: file.stat().st_mtime)  # of those that the old code had, none lives
     os.kill(json.loads(newest.read_text())["pid"], signal.SIGKILL)
     scratch.goes_on(within=30.0)
-    upgraded(scratch, 3)
+    upgraded(scratch, 3, SECOND)
     scratch.goes_on(within=30.0)
     assert [each["runs"] for each in listed(scratch)] == [False, False, True]
     run.send_signal(signal.SIGINT)
@@ -81,7 +88,7 @@ def test_each_result_is_judged_by_the_code_that_made_it(scratch: Scratch) -> Non
     assert all(each["kept"] and not each["runs"] for each in ticks)
 
     report = judged(scratch, ExitCode.OK)
-    assert report["clean"] and report["verdict"]["delivered"] == 2 * report["records"]
+    assert report["clean"] and report["verdict"]["delivered"] == 3 * report["records"]
     assert [(each["since"], each["digest"]) for each in report["codes"]] == [
         (each["cut"], each["code"]) for each in ticks
     ]

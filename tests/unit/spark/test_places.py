@@ -42,3 +42,8 @@ def test_a_source_whose_records_have_had_other_times_is_named(found: FrontPositi
         match=rf"source 'numbers': {found.records} of its records are below .* would begin behind 16",
     ):
         checked(found)
+
+
+def test_a_source_that_has_grown_behind_its_end_is_told_so_where_no_stream_ever_ran() -> None:
+    with pytest.raises(UserError, match=r"records have come to it since.* no runner .*reset"):
+        checked(position(14, 14))

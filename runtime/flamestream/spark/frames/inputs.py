@@ -227,8 +227,9 @@ def check_places(planner: Planner, cut: Cut, inputs: Sequence[Input], known: Seq
         if place.records != (found := here[front.front].records):
             raise UserError(
                 f"source {front.source!r}: {place.records:,} of its records are below the job's cut, and batches "
-                f"would begin behind {found:,}: a stream has given them other times, as one that came later. "
-                "Use the streaming runner for it"
+                f"would begin behind {found:,}. If records have come to it since, behind its end of then, no "
+                "runner can go on with them: put it back as it was, or begin anew with `flamestream reset`. If a "
+                "stream has given them other times, as one that came later, use the streaming runner for it"
             )
 
 

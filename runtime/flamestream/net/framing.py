@@ -276,6 +276,8 @@ class FrameConnection:
             sent = self._socket.send(parts[0]) if len(parts) == 1 else self._socket.sendmsg(parts)
         except BlockingIOError:
             sent = 0
+        except BrokenPipeError:
+            return  # (!) what the peer has said before it closed is not read yet: whoever reads finds the end behind it
         except OSError as error:
             self._end(f"cannot send: {error}")
             return
@@ -299,6 +301,8 @@ class FrameConnection:
             sent = self._socket.sendmsg(list(islice(self._unsent, _VIEWS_A_WRITE)))
         except BlockingIOError:
             return
+        except BrokenPipeError:
+            sent = self._unsent_size  # as in `_put`
         except OSError as error:
             self._end(f"cannot send: {error}")
             return

@@ -28,6 +28,8 @@ def state_of(info: RunInfo | None, status: JobStatus | None) -> str:
             else "it never began"
         )
         return f"job {info.job!r} does not run: {ended}"
+    if not info.address:
+        return f"job {info.job!r} runs in batches of Spark: process {info.launcher.pid}"
     text = (
         f"job {info.job!r} runs: launcher {info.launcher.pid}, coordinator {info.coordinator}, Spark "
         f"{info.driver or 'none'}"

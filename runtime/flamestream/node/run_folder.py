@@ -37,7 +37,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Absolute path of the manifest."""
     launcher: ProcessIdentity
     address: str
-    """host:port that the coordinator listens on."""
+    """host:port that the coordinator listens on; "": there is none, in batches of Spark."""
     coordinator: int = 0
     """Pid of the coordinator; it changes when that is restarted."""
     zookeeper: int = 0

@@ -174,6 +174,8 @@ class Bank:
             lambda: run.poll() is not None or self._epoch() > before + 1, "epochs are committed", within=120
         )
         assert run.poll() is None, run.communicate()
+        if guarantee == "micro-batch":
+            assert "in batches of Spark" in self.scratch.type("upgrade", "job.yaml").text
         run.send_signal(signal.SIGTERM)
         run.communicate(timeout=120)
 

@@ -71,6 +71,20 @@ def test_frames_cut_anywhere_by_the_network_are_joined(
     assert right.frames == sent
 
 
+@pytest.mark.parametrize("waiting", [0, 4], ids=["nothing waits", "much waits"])
+def test_what_the_peer_said_before_it_closed_is_heard_by_who_finds_that_out_as_it_sends(
+    loop: EpollReactor, sockets: tuple[socket.socket, socket.socket], waiting: int
+) -> None:
+    right = End(loop, sockets[1])
+    for _ in range(waiting):
+        right.connection.send(b"x" * MAX)
+    sockets[0].send(struct.pack(">I", 8) + b"farewell")
+    sockets[0].close()
+    right.connection.send(b"too late")
+    loops.turn_until(loop, lambda: right.closed, "the end")
+    assert right.frames == [b"farewell"] and len(right.closed) == 1
+
+
 def test_frames_that_wait_together_come_as_one_list(
     loop: EpollReactor, sockets: tuple[socket.socket, socket.socket]
 ) -> None:

@@ -188,6 +188,11 @@ def _running(folder: RunFolder, job: str) -> RunInfo:
             f"job {job!r} does not run here: `flamestream run --changed` starts it with the code of now "
             f"(run folder {folder.path})"
         )
+    if not info.address:
+        raise UserError(
+            f"job {job!r} runs in batches of Spark, and those take no other code meanwhile: stop it, and start it by "
+            "`flamestream run --changed`"
+        )
     if not info.config:
         raise UserError(
             f"job {job!r} was started by an older release, whose launcher takes no upgrades: stop it, and start "

@@ -103,7 +103,7 @@ class Fronts:
             self._away,
         )
         self._following: set[FrontId] = set()
-        self._settles = settles
+        self._settles, self._cut = settles, START
         self._until = END
         """Nothing above is taken."""
         self.drained = False
@@ -116,7 +116,7 @@ class Fronts:
     def seal(self, cut: Time, released: Iterable[Time]) -> None:
         """Fix what counts of the journals. Consumers have results of the runs at `released`. Raises UserError
         if nobody could give these again."""
-        released = set(released)
+        self._cut, released = cut, set(released)
         if self._skips and released:
             raise UserError(delivered_above(len(released), min(released)))
         self.actions += self.sealing.begin(cut, released)
@@ -279,6 +279,8 @@ class Fronts:
         while ready := [front for front in fronts if front.ready and self._may_enter(front.id)]:
             front = min(ready, key=TimedFront.promise)
             entry, payloads = front.stamp()
+            if entry.time < self._cut:  # what is below is committed (!)
+                raise UserError(_grown(self._settings[front.id].source, entry.first))
             size = self._waiting_bytes[front.id] * len(payloads) // (len(payloads) + front.waiting)
             self._waiting_bytes[front.id] -= size
             self._entered(front, entry, payloads, size)
@@ -488,3 +490,11 @@ class Fronts:
 
     def _journalled(self, number: FrontId) -> bool:
         return self._journals and not self._settings[number].timed
+
+
+def _grown(source: SourceName, first: Offset) -> str:
+    return (
+        f"source {source!r} has records behind its end of before, from record {first} on, whose times would lie below "
+        "what is committed: it had ended, and others went on. Put it back as it was, or begin anew with `flamestream "
+        "reset`; a source that grows is read with `follow: true`"
+    )

@@ -6,7 +6,9 @@ from flamestream.core.protocol import actions as act
 from flamestream.core.protocol import events as ev
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.settings import FrontSettings, WorkerSettings
+from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.worker.fronts import Fronts
+from flamestream.model.errors import UserError
 from flamestream.model.ids import Offset, Partition, SourceName
 from flamestream.model.payload import encode_many
 from flamestream.model.time import CLOCKS_BEGIN, END, START, FrontId, Time, Timestamp, next_time
@@ -61,6 +63,19 @@ def test_runs_of_timed_fronts_enter_by_their_times() -> None:
         fronts.records(ev.RecordsArrived(FENCE, number, P, Offset(0), ["a"] * 20, 20))
     fronts.advance(Timestamp(1))
     assert len(times) == 40 and times == sorted(times)
+
+
+def test_a_source_that_has_grown_behind_its_end_is_named_where_others_went_on() -> None:
+    settings = WorkerSettings("job", 4, (FrontSettings(F, SourceName("grown"), True, 1),))
+    before = FrontPosition(F, Time(2 << 12), {P: Offset(2)}, records=2)
+    fronts = Fronts(FENCE, settings, [F], {F: before}, lambda *_: 0)
+    fronts.seal(Time(9 << 12), ())
+    fronts.start(START)
+    fronts.records(arrived(2, "more"))
+    with pytest.raises(
+        UserError, match=r"source 'grown' has records behind its end of before, from record 2 on"
+    ):
+        fronts.advance(Timestamp(5))
 
 
 def test_a_source_is_followed_when_all_below_the_cut_is_settled() -> None:

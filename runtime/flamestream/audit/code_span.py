@@ -58,7 +58,7 @@ class StateLeft(msgspec.Struct, frozen=True):
 
     rows: tuple[StateRow, ...] = ()
     inventory: Inventory | None = None
-    """What they are of, in words; None: there are none."""
+    """The operations, tables and classes that they are of; None: there are no rows."""
 
 
 class ResultRow(msgspec.Struct, frozen=True, array_like=True):

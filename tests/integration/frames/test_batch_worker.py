@@ -55,7 +55,12 @@ def test_it_delivers_the_bytes_of_the_reference_and_completes(job: BatchJob) -> 
 
 
 @pytest.mark.parametrize(
-    "job", [(RATED, APPLICATION), (RATED, TABLES)], indirect=True, ids=["sums", "tables"]
+    "job",
+    [
+        pytest.param((RATED, APPLICATION), id="sums", marks=pytest.mark.slow),
+        pytest.param((RATED, TABLES), id="tables"),
+    ],
+    indirect=True,
 )
 def test_it_survives_kills_of_worker_and_coordinator(job: BatchJob) -> None:
     for epochs in (2, 4):

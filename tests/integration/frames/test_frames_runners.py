@@ -171,9 +171,9 @@ def test_a_batch_that_begins_behind_the_stop_is_left_to_the_next_query(
     batches = site.micro_batches(most_runs=8)
     start = batches._start
 
-    def stopped() -> Any:
+    def stopped(*first: Any) -> Any:
         batches.stop()
-        query = start()
+        query = start(*first)
         with suppress(PySparkException):
             query.processAllAvailable()
         return query
@@ -182,6 +182,15 @@ def test_a_batch_that_begins_behind_the_stop_is_left_to_the_next_query(
     assert batches.run().batches == 0
     site.run(most_runs=8)
     assert site.delivered() == site.expected()
+
+
+def test_a_file_that_has_grown_behind_the_end_of_its_job_is_named(tmp_path: Path) -> None:
+    """Its new records would have times below what is committed, where the other one was longer."""
+    site = Site(tmp_path, drawn(3, graphs.concatenation), texts=[lines(1, 9), lines(2, 40)])
+    site.run(most_runs=30)
+    (tmp_path / "s0.txt").write_text(lines(1, 12))
+    with pytest.raises(UserError, match=r"source 's0': 9 of its records are below .* begin behind 12"):
+        site.run(most_runs=30)
 
 
 FILES = {

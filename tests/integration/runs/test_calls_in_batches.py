@@ -59,7 +59,8 @@ def made(folder: Path, sub: str, *, spark: bool) -> CliJob:
 @pytest.mark.parametrize(
     ("application", "runner", "drawn"),
     [
-        (APPLICATION, "batch", range(100, 101)),
+        # a minute: test_frames_transactions.py has a batch of kept answers at each push
+        pytest.param(APPLICATION, "batch", range(100, 101), marks=pytest.mark.slow),
         pytest.param(LOOP, "batch", range(150, 401), marks=pytest.mark.slow),
         pytest.param(LOOP, "micro-batch", range(150, 401), marks=pytest.mark.slow),
     ],

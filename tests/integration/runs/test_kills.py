@@ -165,6 +165,7 @@ def test_a_followed_folder(make: Make, tmp_path: Path) -> None:
     survive_on_a_followed_folder(make, tmp_path, 800, 3, FOLLOWED)
 
 
+@pytest.mark.slow  # two minutes: tests/integration/spark kills a driver, a worker and an executor at each push
 def test_lost_executors(make: Make, tmp_path: Path) -> None:
     survive_on_a_list_of_files(make, tmp_path, 1200, 4, CLUSTER, spark={"master": "local-cluster[2,1,512]"})
 

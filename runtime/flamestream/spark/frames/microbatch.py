@@ -77,9 +77,10 @@ class MicroBatches:
 
     def run(self) -> Totals:
         """Until all input is through, `stop` is called, or it fails: then the error is raised."""
+        first = self._first()
         if self._at_end(self._committed.record.cut):
             return self.totals
-        query = self._start()
+        query = self._start(first)
         try:
             while not self._over.wait(LOOK) and query.isActive:
                 self._looked()
@@ -102,9 +103,9 @@ class MicroBatches:
         """Safe in a signal handler."""
         self._over.set()
 
-    def _start(self) -> Any:
+    def _start(self, first: Cut | None) -> Any:
         base = self._base()
-        source = source_for(self._job, self._meaning, self._most, self._first())
+        source = source_for(self._job, self._meaning, self._most, first)
         self._spark.dataSource.register(source)
         writer = self._spark.readStream.format(source.name()).load().writeStream
         writer = writer.foreachBatch(lambda rows, number: self._batch(rows, base + number + 1, number))

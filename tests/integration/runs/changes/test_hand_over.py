@@ -134,7 +134,7 @@ def feed(scratch: Scratch, numbers: range) -> None:
     [
         pytest.param(False, 1, id="timed", marks=pytest.mark.slow),
         pytest.param(False, 2, id="timed, other code"),
-        pytest.param(True, 1, id="journalled"),
+        pytest.param(True, 1, id="journalled", marks=pytest.mark.slow),
         pytest.param(True, 2, id="journalled, other code", marks=pytest.mark.slow),
     ],
 )

@@ -92,9 +92,8 @@ def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iter
         may_start(checked, folder, records, changed=changed)
         lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.name, checked.job.store)
         folder.write("run.json", info)
-        keep(
-            folder.code, checked.application, checked.code, checked.py_files
-        )  # for an audit, once it is another
+        # for an audit, once it is another
+        keep(folder.code, checked.application, checked.code, checked.py_files)
         yield _next_attempt(records, checked)
         with suppress(ClusterStateUnavailable):  # then it ends with its session
             claim.release()

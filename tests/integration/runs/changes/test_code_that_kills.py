@@ -53,6 +53,12 @@ def test_it_goes_back_to_the_code_before(scratch: Scratch, code: str) -> None:
     trigger.touch()
     eventually(lambda: "taken back" in json.dumps(scratch.status()), "it is taken back", within=60)
     scratch.goes_on()
+    cut = scratch.status()["cut"]
+    eventually(
+        lambda: scratch.status()["cut"] > cut + (100 << 12),
+        "a hundred records of its own are saved",
+        within=60,
+    )
     run.send_signal(signal.SIGINT)
     said, _ = run.communicate(timeout=60)
     assert "drained" in said

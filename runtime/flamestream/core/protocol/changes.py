@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from flamestream.core.protocol.inventory import listed, misfit, next_inventory
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.payloads import shapes
-from flamestream.model.state_names import BRACKETS, MARKS
+from flamestream.model.state_names import BRACKETS, MARKS, tables_in
 
 What = Literal["state", "class", "source", "call", "sink"]
 
@@ -58,7 +58,9 @@ def way_back(index: SnapshotIndex, graph: str, ours: Inventory) -> str:
 
 
 def _of_state(index: SnapshotIndex, ours: Inventory, drop: Collection[str]) -> Iterator[Change]:
-    before = listed(index)
+    before, unknown = listed(index), set(drop)
+    for each in before.values():
+        unknown -= {each.name, each.was, *tables_in(each.form)}
     for each in ours.operations:
         if each.form == MARKS:
             continue
@@ -70,10 +72,18 @@ def _of_state(index: SnapshotIndex, ours: Inventory, drop: Collection[str]) -> I
         else:
             fate = "is kept" if old.name == each.name else f"is kept; it was {old.name}"
         yield Change("state", each.name, fate)
+        for table in sorted(set() if old is None else tables_in(old.form) - tables_in(each.form)):
+            yield Change("state", table, _lost(table in drop))
     for gone in before.values():
         if gone.form != MARKS:
             named = {gone.name, gone.was}.intersection(drop)
-            yield Change("state", gone.name, "is dropped" if named else "would be lost: it is refused")
+            yield Change("state", gone.name, _lost(bool(named)))
+    for name in sorted(unknown):
+        yield Change("state", name, "is named by upgrade.drop, and is not there")
+
+
+def _lost(named: bool) -> str:
+    return "is dropped" if named else "would be lost: it is refused"
 
 
 def _of_classes(theirs: Inventory, ours: Inventory) -> Iterator[Change]:

@@ -60,6 +60,20 @@ def test_state_is_kept_begins_empty_is_dropped_or_would_be_lost() -> None:
     assert "refused" in found[("state", "c")]
 
 
+def bank(*tables: str) -> Graph:
+    made = Graph("g")
+    first, *_ = [made.table(name, initial=int) for name in tables]
+    made.source("clicks").upsert(first, key=_same).committed.sink("out")
+    return made.validated()
+
+
+def test_a_table_that_goes_is_named_and_so_is_a_name_that_nothing_has() -> None:
+    found = said(bank("a", "b", "c"), bank("a"), ("b", "d"))
+    assert found[("state", "tables")] == "is kept" and found[("state", "b")] == "is dropped"
+    assert "refused" in found[("state", "c")]
+    assert found[("state", "d")] == "is named by upgrade.drop, and is not there"
+
+
 def test_a_state_of_another_version_is_migrated_and_one_of_another_name_was_that() -> None:
     assert "from version 1 to 2" in said(graph("a"), graph("a", version=2))[("state", "a")]
     assert said(graph("a"), graph("b", was="a"))[("state", "b")] == "is kept; it was a"

@@ -182,10 +182,9 @@ class Bank:
     def ended(self, guarantee: str, code: dict[str, str], *options: str) -> None:
         """The run that does the rest, and an audit of all."""
         self.job(guarantee, code)
+        # as it says: a stream has gone on since
         for place in (self.scratch.path / ".flamestream/job").glob("micro-batch*"):
-            place.unlink() if place.is_file() else shutil.rmtree(
-                place
-            )  # as it says: a stream has gone on since
+            place.unlink() if place.is_file() else shutil.rmtree(place)
         done = self.scratch.type("run", "job.yaml", *options, within=300)
         assert done.code == 0, done.text
         said = self.scratch.type("audit", "job.yaml")

@@ -15,9 +15,8 @@ from typing import Any, Final
 from flamestream.core.dataflow import user_code
 from flamestream.core.dataflow.accumulators import to_store
 from flamestream.core.dataflow.stored import Reading
-from flamestream.core.dataflow.tables.transactions import missing
+from flamestream.core.dataflow.tables.transactions import missing, parted
 from flamestream.core.protocol.chain import DELETED, Chain, is_deleted
-from flamestream.core.protocol.stored_rows import encoded_head
 from flamestream.model import payload as codec
 from flamestream.model.meta import Meta
 from flamestream.model.payload import ErrorValue
@@ -105,32 +104,36 @@ class Transacting:
         return other if value is _NONE else value
 
     def _row(self, key: bytes) -> Row:
-        if (found := self._rows.get(key)) is None:
-            chain = None if self._part is None else self._part.of(key)
-            found = self._rows[key] = self._loaded(chain) or Row(self._folded.get(codec.decode(key), _NONE))
-        return found
+        if (found := self._rows.get(key)) is not None:
+            return found
+        return self._begun(key, None if self._part is None else self._part.of(key))
 
-    def _loaded(self, chain: Chain | None) -> Row | None:
+    def _begun(self, key: bytes, chain: Chain | None) -> Row:
+        """The row as it was before; `chain`: what is stored of it by itself."""
         if chain is None:
-            return None
-        if is_deleted(chain):
-            return Row()
-        states = chain.states
-        return Row(self._reading.accumulator(states), len(states[0]), sum(map(len, states[1:])))
+            row = Row(self._folded.get(codec.decode(key), _NONE))
+        elif is_deleted(chain):
+            row = Row()
+        else:
+            full, *changes = chain.states
+            row = Row(self._reading.accumulator(chain.states), len(full), sum(map(len, changes)))
+        self._rows[key] = row
+        return row
 
     def _index(self, wanted: Mapping[str, tuple[str, Any]]) -> None:
         """Have the rows of these indexes, and no others of them, made of all that there are."""
         if not wanted:
             return
         assert self._part is not None
-        heads = tuple(map(encoded_head, wanted))
-        keys = {chain.key for chain in self._part.every()} - {ALL}
-        keys |= set(map(codec.encode, self._folded))
+        chains = {chain.key: chain for chain in self._part.every() if chain.key != ALL}
+        keys = chains.keys() | set(map(codec.encode, self._folded))
+        gone, rows = parted([(key, self._slot) for key in keys], wanted)
         made = IndexRows(wanted)
-        gone = {key for key in keys if key.startswith(heads)}
-        for key in keys - gone:
-            if (row := self._row(key)).now is not _NONE:
-                made.add(codec.decode(key), row.now)
+        for key in (*gone, *(key for key, _ in rows)):
+            self._begun(key, chains.get(key))
+        for key, _ in rows:
+            if (value := self._row(key).now) is not _NONE:
+                made.add(codec.decode(key), value)
         for key, its in made.take():
             gone.discard(key)
             self._row(key).put(its)

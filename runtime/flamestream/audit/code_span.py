@@ -17,12 +17,11 @@ import msgspec
 from flamestream.audit.committed import Savepoint
 from flamestream.audit.interpretation import Interpretation, Made, Meaning, interpreted
 from flamestream.audit.recorded import Recording
-from flamestream.core.dataflow.stored import Reading
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.inventory import inventory_of, next_inventory
 from flamestream.core.protocol.settings import FrontSettings
 from flamestream.core.protocol.snapshot import Inventory
-from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.job.application import load
 from flamestream.job.application_code import code_found
 from flamestream.job.py_files import PyFile
@@ -40,6 +39,7 @@ from flamestream.model.tables.ledger import completed
 from flamestream.model.time import START, Time
 from flamestream.model.vertex import Kind, Vertex
 from flamestream.node.hang import within
+from flamestream.node.queries.committed import values_of
 from flamestream.reference import Run, State
 
 
@@ -152,14 +152,7 @@ def _row(vertex: Vertex, value: Any) -> bytes:
 def state_of(graph: Graph, left: StateLeft) -> State:
     """The state that a graph finds: of operations that it has not, nothing. Raises UserError if it cannot read one."""
     chains = (Chain(row.number, Slot(0), row.key, Epoch(0), True, (row.value,)) for row in left.rows)
-    found = {
-        (vertex, chain.key): Reading.of(graph.vertices[vertex]).value(
-            graph.vertices[vertex].kind, chain.states
-        )
-        for vertex, its in states_of(chains, Numbers(graph).known_in(left.inventory)).items()
-        for chain in its
-    }
-    return completed(graph, found)
+    return completed(graph, values_of(graph, chains, Numbers(graph).known_in(left.inventory)))
 
 
 def loaded(request: SpanRequest) -> Graph:

@@ -4,13 +4,13 @@ Keeps: what is given stands in one snapshot, whose parts are what its index says
 while the job is down, and is as old as the last epoch.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from flamestream.core.dataflow.stored import Reading
-from flamestream.core.protocol.chain import incomplete, is_deleted
+from flamestream.core.protocol.chain import Chain, incomplete, is_deleted
 from flamestream.core.protocol.snapshot import SnapshotIndex
-from flamestream.core.protocol.stored_rows import Numbers, states_of
+from flamestream.core.protocol.stored_rows import Known, Numbers, states_of
 from flamestream.model.graph import Graph
 from flamestream.model.payloads.codec import decode, encode
 from flamestream.model.tables.ledger import ALL, Deciding, folded
@@ -48,10 +48,15 @@ def states_in(
     deleted. Raises as `states_at`."""
     tables = (segment_table(objects, ref) for ref in index.segments)
     parts = [part_of(table if keys is None else of_keys(table, keys)) for table in tables]
+    return values_of(graph, chains_in(parts), Numbers(graph).known(index))
+
+
+def values_of(graph: Graph, chains: Iterable[Chain], known: Known) -> dict[tuple[int, bytes], Any]:
+    """The states that chains have, as `states_in`. `known`: what their rows are of."""
     found = {}
-    for vertex, chains in states_of(chains_in(parts), Numbers(graph).known(index)).items():
+    for vertex, its in states_of(chains, known).items():
         reading, kind = Reading.of(graph.vertices[vertex]), graph.vertices[vertex].kind
-        for chain in chains:
+        for chain in its:
             if not chain.full:
                 raise incomplete(chain)
             gone = is_deleted(chain)

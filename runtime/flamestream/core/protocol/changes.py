@@ -58,7 +58,7 @@ def way_back(index: SnapshotIndex, graph: str, ours: Inventory) -> str:
 
 
 def _of_state(index: SnapshotIndex, ours: Inventory, drop: Collection[str]) -> Iterator[Change]:
-    before, unknown = listed(index), set(drop)
+    before, unknown = listed(index.inventory), set(drop)
     for each in before.values():
         unknown -= {each.name, each.was, *tables_in(each.form)}
     for each in ours.operations:

@@ -80,7 +80,7 @@ def next_inventory(
     if previous is not None and previous.inventory is None:
         first = previous.epoch + 1
         return replace(ours, operations=tuple(versioned(each, None, first) for each in ours.operations))
-    stored = {} if previous is None else listed(previous)
+    stored = listed(before)
     # Not the epoch of the next snapshot: a batch whose epoch was aborted has rows of that, and is committed as
     # a later one.
     first = 0 if previous is None else previous.epoch + 1
@@ -126,16 +126,16 @@ def _tables(now: Operation, old: Operation | None, first: int) -> tuple[tuple[st
     return tuple(sorted((table, epoch) for table, epoch in since.items() if table in tables_in(now.form)))
 
 
-def listed(index: SnapshotIndex) -> dict[int, Operation]:
-    """The operations of a snapshot, by their numbers."""
-    return {each.number: each for each in (index.inventory.operations if index.inventory is not None else ())}
+def listed(inventory: Inventory | None) -> dict[int, Operation]:
+    """The operations of an inventory, by their numbers."""
+    return {each.number: each for each in (inventory.operations if inventory is not None else ())}
 
 
 def only_in(one: Inventory | None, other: Inventory | None) -> list[str]:
     """Names of operations whose state `one` has and `other` has not."""
     if one is None or other is None:
         return []
-    known = {each.number: each for each in other.operations}
+    known = listed(other)
     gone = [each.name for each in one.operations if each.number not in known and each.form != MARKS]
     return gone + [
         table
@@ -263,7 +263,7 @@ def _stamps(run: int) -> str:
 
 
 def _differences(index: SnapshotIndex, graph: str, ours: Inventory, drop: Collection[str]) -> Iterator[str]:
-    now, before = {each.number: each for each in ours.operations}, listed(index)
+    now, before = listed(ours), listed(index.inventory)
     fresh = [each.name for number, each in now.items() if number not in before and each.form != MARKS]
     like = {each.like: each for each in before.values() if each.like}
     for number, old in before.items():

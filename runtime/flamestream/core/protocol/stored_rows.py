@@ -13,6 +13,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from flamestream.core.protocol.chain import Chain, Row, older_rows
+from flamestream.core.protocol.inventory import listed
 from flamestream.core.protocol.snapshot import Inventory, SnapshotIndex
 from flamestream.model.errors import UserError
 from flamestream.model.graph import Graph
@@ -63,7 +64,7 @@ class Numbers:
         """The contents of a snapshot with this inventory; all of ours, if it has no names."""
         if inventory is None:
             return self.of_all()
-        known = {each.number: each for each in inventory.operations}
+        known = listed(inventory)
         found = {
             _place(each): replace(
                 known[each.number], version=each.version, tables=_tables(each, known[each.number])

@@ -9,12 +9,14 @@ import pytest
 from msgspec.structs import replace
 
 import flamestream as fs
-from flamestream.core.protocol.actions import Answered
+from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
 from flamestream.job.manifest_queries import Queries
+from flamestream.model.payloads.codec import encode
 from flamestream.model.time import Time
 from flamestream.net.http_exchange import Request
-from flamestream.node.queries.door import CONNECTION_US, PATIENCE, WAIT, QueryDoor
+from flamestream.node.queries.door import CONNECTION_US, QueryDoor
+from flamestream.node.queries.under_way import PATIENCE, WAIT
 
 ASK = Request("POST", "/v1/jobs/j/query", "", {}, b"")
 
@@ -36,6 +38,7 @@ class Reactor:
     def __init__(self) -> None:
         self.time = 0
         self.due: list[Due] = []
+        self.calls: list[Callable[[], None]] = []
 
     def instant(self) -> int:
         return self.time
@@ -43,6 +46,14 @@ class Reactor:
     def later(self, seconds: float, call: Callable[[], None]) -> Due:
         self.due.append(made := Due(self.time + seconds * 1e6, call))
         return made
+
+    def soon(self, call: Callable[[], None]) -> None:
+        self.calls.append(call)
+
+    def turn(self) -> None:
+        calls, self.calls = self.calls, []
+        for call in calls:
+            call()
 
     def go_on(self, microseconds: int) -> None:
         self.time += microseconds
@@ -60,8 +71,11 @@ class Client:
     def __init__(self) -> None:
         self.answers: list[tuple[int, Any]] = []
 
+        self.bodies: list[Any] = []
+
     def answer(self, status: int, body: object, headers: Any = ()) -> None:
         self.answers.append((status, dict(headers)))
+        self.bodies.append(json.loads(body) if isinstance(body, bytes) else body)
 
 
 class World:
@@ -89,13 +103,17 @@ class World:
             return
         self.queries.append(event)
         if self.answers and event.unlike is None:
-            self._told += 1
-            self.reactor.later(0, lambda: self.door.told(Answered(event.number, Time(1), [None])))
+            self._told += len(event.lookups)
+            none = [None] * len(event.lookups)
+            self.reactor.later(0, lambda: self.door.told(Answered(event.number, Time(1), none)))
 
-    def ask(self, **more: Any) -> Client:
+    def ask(self, *, together: bool = False, **more: Any) -> Client:
+        """`together`: with those that come behind it in this turn."""
         self.clients.append(Client())
-        body = json.dumps({"read": [["seen", "a"]], **more}).encode()
+        body = json.dumps({"read": [["seen", "a"]]} | more).encode()
         self.door._came(replace(ASK, body=body), self.clients[-1])  # type: ignore[arg-type]
+        if not together:
+            self.reactor.turn()
         return self.clients[-1]
 
     @property
@@ -180,3 +198,44 @@ def test_what_cannot_be_waited_for_is_refused(more: dict[str, Any], status: int)
     world = World(1.0)
     assert world.ask(**more).answers == [(status, {})]
     assert world.queries == []
+
+
+def _asking_together(keys: list[list[str]], **more: Any) -> tuple[World, list[Client]]:
+    """A world whose worker has not answered yet, and clients that came in one turn."""
+    world = World(1.0, answers=False, idle=1.0)
+    world.reactor.time = 1_000_000
+    clients = [world.ask(together=True, read=[["seen", key] for key in some], **more) for some in keys]
+    world.reactor.turn()
+    return world, clients
+
+
+def test_strict_questions_that_come_together_are_one_query_and_each_is_told_its_own_states() -> None:
+    world, (first, second) = _asking_together([["a", "b"], ["c"]])
+    (query,) = world.queries
+    assert [each.key for each in query.lookups] == [encode(key) for key in "abc"]
+    world.door.told(Answered(query.number, Time(9), [encode(1), None, encode(3)]))
+    rows = [{"name": "seen", "key": "a", "state": 1}, {"name": "seen", "key": "b"}]
+    assert first.bodies == [{"time": "9", "rows": rows}]
+    assert second.bodies == [{"time": "9", "rows": [{"name": "seen", "key": "c", "state": 3}]}]
+
+
+def test_of_those_that_come_together_only_who_asks_for_too_much_is_refused() -> None:
+    world, (first, second) = _asking_together([["a"], ["b"]])
+    world.door.told(NotAnswered(world.queries[0].number, "too much", again=False))
+    assert first.answers == second.answers == []
+    (_, alone, other) = world.queries
+    world.door.told(NotAnswered(alone.number, "too much", again=False))
+    world.door.told(Answered(other.number, Time(9), [None]))
+    assert (first.answers, second.answers) == ([(409, {})], [(200, {})])
+
+
+def test_as_many_are_asked_together_as_one_query_may_have_keys() -> None:
+    world, _ = _asking_together([[str(key) for key in range(100)]] * 5)
+    assert [len(query.lookups) for query in world.queries] == [200, 200, 100]
+
+
+@pytest.mark.parametrize("more", [{"at": "stale"}, {"at_least": "7"}])
+def test_a_question_that_others_would_have_to_wait_for_is_asked_alone(more: dict[str, Any]) -> None:
+    """A stale one may be one hop away, and a later time may take its time to come."""
+    world, _ = _asking_together([["a"], ["b"]], **more)
+    assert [len(query.lookups) for query in world.queries] == [1, 1]

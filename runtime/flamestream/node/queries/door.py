@@ -16,18 +16,15 @@ is answered once, or told why not, within a time. Does not: read a state, or kno
 
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from time import thread_time_ns
 from typing import Any, Final
 from urllib.parse import unquote
 
-from msgspec.structs import replace
-
 from flamestream.connectors.kit.spec import address_of
 from flamestream.core.dataflow.placing import lookup_of
 from flamestream.core.protocol.actions import Answered, NotAnswered
-from flamestream.core.protocol.events import Queried, QueryLeft
+from flamestream.core.protocol.events import Queried
 from flamestream.core.protocol.queries import MOST_KNOWN, MOST_LOOKUPS, MOST_SCANNED, Scan
 from flamestream.job.manifest_queries import Queries, Tls
 from flamestream.loop.background import Threads
@@ -40,36 +37,14 @@ from flamestream.net.server_tls import ServerTls
 from flamestream.node.queries.question import ENCODED, Asked, Refused, asked_by, asked_in, scan_by
 from flamestream.node.queries.reply import ARROW, One, Page, Reply
 from flamestream.node.queries.rows import Kept, Row, behind
+from flamestream.node.queries.under_way import PATIENCE, RETRY, UnderWay, Waiting
 from flamestream.ports import Post, Reactor, Timer
 
-PATIENCE: Final = 5.0
-"""Seconds after which a client is told that there is no answer."""
-SCANS: Final = 30.0
-"""The same for scans."""
-WAIT: Final = 2.0
-"""Seconds after which a client that waits for another state is given the one that it knows."""
-LOOK: Final = 0.25
-"""Seconds between two looks at who has waited for too long."""
 MOST_BODY: Final = 256 << 10
 CONNECTION_US: Final = 40
 """Microseconds that a request costs, about, before it is here and behind its answer."""
-RETRY: Final = [("retry-after", "1")]
-
-
-@dataclass(slots=True)
-class _Open:
-    exchange: Exchange
-    reply: Callable[[Answered], Reply]
-    until: float
-    """The instant at which it has waited for too long."""
-    seconds: float
-    """So long it may wait for its answer."""
-    apart: bool
-    """Whether the answer is made in a thread: it may take long."""
-    pieces: Callable[[Answered], Iterator[bytes]] | None
-    """The text of the answer, in place of `reply`: it is long, and made between other passes."""
-    waits: Queried | None
-    """The query that is asked in the end, if there is no other state before."""
+TOGETHER: Final = 32
+"""Requests that are read in one go, with the clock looked at once."""
 
 
 class QueryDoor:
@@ -91,6 +66,7 @@ class QueryDoor:
         self._graph, self._kept, self._slots, self._settings = graph, Kept(graph), slots, settings
         self._reactor, self._post = reactor, post
         self._base = f"/v1/jobs/{job}/"
+        self._query = f"{self._base}query"
         self._server = HttpServer(
             reactor, address_of(settings.listen), self._came, body=MOST_BODY, token=token, shared=True,
             tls=_tls_of(settings.tls, reactor),
@@ -99,9 +75,9 @@ class QueryDoor:
         self._waiting: deque[tuple[Request, Exchange, int]] = deque()
         """Requests that there is no time for yet, each of another connection, with when they came."""
         self._timer: Timer | None = None
-        self._looks: Timer | None = None
-        self._open: dict[int, _Open] = {}
-        self._number = 0
+        self._is_due = False
+        """Whether what waits is taken at the next turn."""
+        self._under_way = UnderWay(reactor, post)
         self._left, self._since = 0.0, reactor.instant()
         """Microseconds that may go into answers now, as of an instant."""
         self._waited, self._waited_before = waited, waited()
@@ -117,8 +93,7 @@ class QueryDoor:
 
     def close(self) -> None:
         """Let the port go."""
-        for number in list(self._open):
-            self._refuse(number, 503, "this worker takes part no more")
+        self._under_way.end("this worker takes part no more")
         self._waiting.clear()  # their connections are closed with the port
         self._server.close()
         if self._threads is not None:
@@ -130,40 +105,44 @@ class QueryDoor:
     def _came(self, request: Request, exchange: Exchange) -> None:
         # (!) Who is above the share waits: to be told so, and to ask again, would cost as much as an answer.
         self._waiting.append((request, exchange, self._reactor.instant()))
-        if self._timer is None:
-            self._turn()
+        if self._timer is None and not self._is_due:
+            self._is_due = True
+            self._reactor.soon(self._turn)  # with those that come in this turn
 
     def _turn(self) -> None:
         """Take what waits, as long as there is time for it."""
-        self._timer = None
+        self._timer, self._is_due = None, False
         while self._waiting:
             if (seconds := self._rests()) > 0:
                 self._timer = self._reactor.later(seconds, self._turn)
-                return
-            request, exchange, since = self._waiting.popleft()
-            began = self._since
-            try:
-                if began - since > PATIENCE * 1e6:
-                    raise Refused(429, f"answers have had {self._settings.share:.0%} of this worker's time")
-                self._take(request, exchange)
-            except Refused as refused:
-                again = RETRY if refused.status in (429, 503) else []
-                exchange.answer(refused.status, {"error": refused.reason}, again)
-            self._spent(began)
+                break
+            began, some = self._since, min(len(self._waiting), TOGETHER, 1 + int(self._left / CONNECTION_US))
+            for _ in range(some):
+                request, exchange, since = self._waiting.popleft()
+                try:
+                    if began - since > PATIENCE * 1e6:
+                        share = f"{self._settings.share:.0%}"
+                        raise Refused(429, f"answers have had {share} of this worker's time")
+                    self._take(request, exchange)
+                except Refused as refused:
+                    again = RETRY if refused.status in (429, 503) else []
+                    exchange.answer(refused.status, {"error": refused.reason}, again)
+            self._spent(began, some)
+        self._under_way.send()
 
     def _take(self, request: Request, exchange: Exchange) -> None:
+        accept = request.headers.get("accept", "")
+        if request.path == self._query and request.method == "POST":  # most are
+            encoded = request.headers.get("content-type") == ENCODED
+            self._ask(asked_in(request.body, encoded=encoded), exchange, Page, accept)
+            return
         if not request.path.startswith(self._base):
             raise Refused(404, f"there is only {self._base}")
-        path = request.path[len(self._base) :].split("/")
-        answer: type[Page] = Page
-        match request.method, path:
+        match request.method, request.path[len(self._base) :].split("/"):
             case "GET", ["tables", name, key]:
-                asked, answer = asked_by(request, unquote(name), unquote(key)), One
+                self._ask(asked_by(request, unquote(name), unquote(key)), exchange, One, accept)
             case "GET", ["tables", name]:
-                asked = scan_by(request, unquote(name))
-            case "POST", ["query"]:
-                encoded = request.headers.get("content-type") == ENCODED
-                asked = asked_in(request.body, encoded=encoded)
+                self._ask(scan_by(request, unquote(name)), exchange, Page, accept)
             case _, ["tables", _, _] | ["tables", _] | ["query"]:
                 raise Refused(405, "GET a state, or POST to query")
             case _:
@@ -171,15 +150,13 @@ class QueryDoor:
                     404,
                     f"there are {self._base}tables/NAME/KEY, {self._base}tables/NAME and {self._base}query",
                 )
-        self._ask(asked, exchange, answer, request.headers.get("accept", ""))
 
     def _ask(self, asked: Asked, exchange: Exchange, answer: type[Page], accept: str) -> None:
         if asked.at not in ("strict", "stale"):
             raise Refused(400, f"at is strict or stale, not {asked.at!r}")
         if not asked.at_least.isdecimal() or (at_least := Time(int(asked.at_least))) > END:
             raise Refused(400, f"at_least is the time of an answer, not {asked.at_least!r}")
-        self._number = number = self._number + 1
-        strict, rows, scan = asked.at == "strict", list[Row](), None
+        rows, scan = list[Row](), None
         if asked.scan:
             scan = self._scan(asked)
         elif not 0 < len(asked.read) <= MOST_LOOKUPS:
@@ -187,18 +164,12 @@ class QueryDoor:
         else:
             rows = [self._row(name, key) for name, key in asked.read]
         lookups = [lookup_of(self._graph.vertices[row.vertex], row.encoded, self._slots) for row in rows]
-        its = answer(self._kept, rows, asked.scan)
-        apart = accept == ARROW
-        reply = its.as_encoded if accept == ENCODED else its.as_arrow if apart else its.as_json
-        query = Queried(number, lookups, strict, at_least, scan, _known(asked))
-        waits = None if query.unlike is None else query
-        seconds = SCANS if scan is not None else PATIENCE if waits is None else WAIT
-        pieces = None if scan is None or apart or accept == ENCODED else its.pieces
-        until = self._reactor.instant() + seconds * 1e6
-        self._open[number] = _Open(exchange, reply, until, seconds, apart, pieces, waits)
-        if self._looks is None:
-            self._looks = self._reactor.later(LOOK, self._look)
-        self._post(query)
+        client = Waiting(exchange, answer(self._kept, rows, asked.scan), accept, lookups)
+        strict = asked.at == "strict"
+        if strict and scan is None and not at_least and not asked.unlike:
+            self._under_way.ask_together(client)
+        else:
+            self._under_way.ask(client, Queried(0, lookups, strict, at_least, scan, _known(asked)))
 
     def _scan(self, asked: Asked) -> Scan:
         self._allowed(asked.scan)
@@ -234,17 +205,21 @@ class QueryDoor:
 
     def told(self, action: Answered | NotAnswered) -> None:
         """The worker has an answer, or none."""
-        began = self._reactor.instant()
-        if isinstance(action, NotAnswered):
-            self._refuse(action.number, 503 if action.again else 409, action.reason)
-        elif (open_ := self._open.pop(action.number, None)) is not None:
-            if open_.apart:
-                self._make_apart(open_, action)
-            elif open_.pieces is not None:
-                self._go_on(open_.exchange, open_.pieces(action), [])
-            else:
-                open_.exchange.answer(*open_.reply(action))
-        self._spent(began)
+        began, some = self._reactor.instant(), self._under_way.told(action)
+        for client, answer in some:
+            self._answer(client, answer)
+        self._spent(began, len(some))
+
+    def _answer(self, client: Waiting, answer: Answered) -> None:
+        page = client.page
+        if client.accept == ENCODED:
+            client.exchange.answer(*page.as_encoded(answer))
+        elif client.accept == ARROW:
+            self._make_apart(client.exchange, page, answer)
+        elif page.scanned:
+            self._go_on(client.exchange, page.pieces(answer), [])
+        else:
+            client.exchange.answer(*page.as_json(answer))
 
     def _go_on(self, exchange: Exchange, pieces: Iterator[bytes], made: list[bytes]) -> None:
         """Make another piece of a text; then it is the others' turn."""
@@ -256,11 +231,11 @@ class QueryDoor:
             self._reactor.soon(partial(self._go_on, exchange, pieces, made))
         self._left -= self._reactor.instant() - began
 
-    def _make_apart(self, open_: _Open, answer: Answered) -> None:
+    def _make_apart(self, exchange: Exchange, page: Page, answer: Answered) -> None:
         # (!) The first table of Arrow imports pandas, where it is there: a second in which the stream would stand.
         if self._threads is None:
             self._threads = Threads(1, self._reactor.soon)
-        self._threads.background(partial(_timed, open_.reply, answer), partial(self._made, open_.exchange))
+        self._threads.background(partial(_timed, page.as_arrow, answer), partial(self._made, exchange))
 
     def _made(self, exchange: Exchange, made: tuple[Reply, float] | Exception) -> None:
         """A thread has made an answer; its time is this worker's, too."""
@@ -270,30 +245,6 @@ class QueryDoor:
             reply, took = made
             self._left -= took
             exchange.answer(*reply)
-
-    def _look(self) -> None:
-        """Tell those who have waited for too long: one timer for all of them."""
-        self._looks, now = None, self._reactor.instant()
-        for number in [number for number, open_ in self._open.items() if open_.until <= now]:
-            self._post(QueryLeft(number))
-            if (query := self._open[number].waits) is not None:
-                self._ask_at_once(self._open.pop(number), query, now)
-                continue
-            why = f"no answer within {self._open[number].seconds:g} s: the job recovers, or at_least is not reached"
-            self._refuse(number, 504, why)
-        if self._open:
-            self._looks = self._reactor.later(LOOK, self._look)
-
-    def _ask_at_once(self, open_: _Open, query: Queried, now: int) -> None:
-        """Nothing has become another meanwhile: the client is told what there is."""
-        self._number = number = self._number + 1
-        open_.until, open_.seconds, open_.waits = now + PATIENCE * 1e6, PATIENCE, None
-        self._open[number] = open_
-        self._post(replace(query, number=number, unlike=None))
-
-    def _refuse(self, number: int, status: int, reason: str) -> None:
-        if (open_ := self._open.pop(number, None)) is not None:
-            open_.exchange.answer(status, {"error": reason}, RETRY if status == 503 else [])
 
     # --- the share ------------------------------------------------------------------------------------------
 
@@ -306,8 +257,9 @@ class QueryDoor:
         self._since, self._waited_before = now, waited
         return max(0.0, -self._left / (share + 1) / 1e6)  # so soon, if nothing else is to be done until then
 
-    def _spent(self, began: int) -> None:
-        self._left -= self._reactor.instant() - began + CONNECTION_US // 2
+    def _spent(self, began: int, some: int) -> None:
+        """Half the way of so many requests was gone since then."""
+        self._left -= self._reactor.instant() - began + some * CONNECTION_US // 2
 
 
 def _tls_of(settings: Tls | None, reactor: Reactor) -> ServerTls | None:

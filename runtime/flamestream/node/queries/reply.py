@@ -30,11 +30,11 @@ class Page:
     """All rows of an answer, or what a scan has found of a name."""
 
     def __init__(self, kept: Kept, rows: Sequence[Row], scanned: str) -> None:
-        self._kept, self._rows, self._scanned = kept, rows, scanned
+        self._kept, self._rows, self.scanned = kept, rows, scanned
 
     def pieces(self, answer: Answered) -> Iterator[bytes]:
         """The rows of a scan as JSON, piece by piece."""
-        keys = (self._kept.key(self._scanned, key) for key in answer.keys)
+        keys = (self._kept.key(self.scanned, key) for key in answer.keys)
         states = (None if state is None else decode(state) for state in answer.states)
         yield from page_pieces(answer.time, zip(keys, states, strict=True), cursor_of(answer.upto))
         yield b"\n"
@@ -48,13 +48,13 @@ class Page:
         return _of_json({"time": time, "rows": rows})
 
     def as_encoded(self, answer: Answered) -> Reply:
-        keys = [encode(self._kept.key(self._scanned, key)) for key in answer.keys]
+        keys = [encode(self._kept.key(self.scanned, key)) for key in answer.keys]
         body = msgspec.msgpack.encode((answer.time, answer.states, keys, answer.upto))
         return 200, body, [("content-type", ENCODED)]
 
     def as_arrow(self, answer: Answered) -> Reply:
         keys, states = self._found(answer)
-        columns = {} if self._scanned else {"name": [row.name for row in self._rows]}
+        columns = {} if self.scanned else {"name": [row.name for row in self._rows]}
         about = {"time": str(answer.time)} | ({"cursor": cursor_of(answer.upto)} if answer.upto else {})
         try:
             table = table_of(columns | {"key": keys, "state": states}, about)
@@ -64,7 +64,7 @@ class Page:
 
     def _found(self, answer: Answered) -> tuple[list[Any], list[Any]]:
         """Keys, with their states; None: it has none."""
-        keys = [self._kept.key(self._scanned, key) for key in answer.keys] or [row.key for row in self._rows]
+        keys = [self._kept.key(self.scanned, key) for key in answer.keys] or [row.key for row in self._rows]
         return keys, [None if state is None else decode(state) for state in answer.states]
 
 

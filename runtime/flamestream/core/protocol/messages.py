@@ -212,6 +212,8 @@ class Hello(_Message, frozen=True):
     hears of them here."""
     inventory: Inventory | None = None
     """Contents of a snapshot of my graph. None: an older release's worker."""
+    vocabulary: Annotated[str, Meta(max_length=64)] = ""
+    """Digest of the messages between workers that I know (vocabulary.py). "": an older release's worker."""
 
 
 class Opened(_Message, frozen=True):

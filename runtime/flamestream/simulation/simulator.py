@@ -360,7 +360,7 @@ def _outside(world: World, plan: Plan) -> Outside:
     delay, site = plan.delay, ConsumerSite if plan.worker.exactly_once else Forgetful
     return Outside(
         Network(world, delay, plan.encode),
-        Journals(world, delay, [site.front for site in plan.sites if not site.timed]),
+        Journals(world, delay, [site.front for site in plan.sites if not site.timed], plan.answers_us or delay),
         Store(world, 3 * delay, plan.parquet), Records(world, 2 * delay),
         {sink: site(world, sink, delay) for sink in sinks}, {site.front: site for site in plan.sites},
         Service(world, delay, productions_of(plan.job.graph)), delay, plan.turn,

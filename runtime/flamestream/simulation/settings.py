@@ -52,6 +52,8 @@ class Plan:
     """When it is stopped, to be started again with its next version."""
     hands_over: bool = False
     """Its code is changed by handing it over to another job."""
+    rolls: tuple[int, ...] = ()
+    """When the image changes under the worker at each place."""
     asks_every: int = 0
     """About so often a client asks for states, in microseconds; 0: nobody does."""
     answers_us: int = 0

@@ -27,6 +27,7 @@ from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payloads.codec import encode_many
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.changes.hand_overs import HandedOverCluster
+from flamestream.simulation.changes.releases import RollingCluster
 from flamestream.simulation.changes.restarts import RestartedCluster
 from flamestream.simulation.clients import Clients, Told
 from flamestream.simulation.cluster import Cluster
@@ -349,6 +350,8 @@ class _WatchedWorker(WorkerNode):
 def _cluster_of(plan: Plan) -> type[Cluster]:
     if plan.hands_over:
         return HandedOverCluster
+    if plan.rolls:
+        return RollingCluster
     return RestartedCluster if plan.restarts else Cluster
 
 

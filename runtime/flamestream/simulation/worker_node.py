@@ -52,7 +52,7 @@ class WorkerNode(Process):
         self.link: ControlLink | None = None
         self.core = Worker(me, graph, settings, parts)
         self.vocabulary = ""
-        """What it says that it knows; "": the release's."""
+        """The messages that it says it knows; "": those of the release."""
         self.answered: Callable[[a.Answered | a.NotAnswered], None] = lambda action: None
         """Is shown each answer to a client."""
         self._ended = ended

@@ -61,8 +61,8 @@ MOST_OPERATIONS: Final = 256
 Key = Annotated[str, Meta(max_length=256)]
 
 
-# Fields go by their places: a new one goes to the end and has a default, or what an older peer says cannot be
-# read.
+# Fields go by their places: a new one goes to the end and has a default, or what the release before says cannot be
+# read. Between workers only those of one vocabulary meet (vocabulary.py).
 class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A tagged array on the wire."""
 

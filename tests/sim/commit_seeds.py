@@ -13,7 +13,7 @@ from flamestream.simulation.kinds import KINDS
 
 ROOT = Path(__file__).parents[2]
 CORE = ROOT / "runtime" / "flamestream" / "core"
-ANY = {"exactly-once": 50, "exactly-once-2pc": 25, "at-most-once": 15, "at-least-once": 20, "none": 15}
+ANY = {"exactly-once": 45, "exactly-once-2pc": 25, "at-most-once": 15, "at-least-once": 20, "none": 15}
 """How many seeds of each guarantee draw all of their jobs."""
 OF_KIND = 5
 """How many there are of each other kind."""

@@ -13,7 +13,7 @@ from flamestream.simulation.jobs.bank import bank_job
 from flamestream.simulation.kinds import LOOKED_BACK
 from flamestream.simulation.settings import promising
 from flamestream.testing import simulate
-from sim.variants.queries import ZOMBIES
+from sim.variants.queries import LATE_ANSWERS, ZOMBIES
 from support.seeds import chunks
 
 
@@ -42,6 +42,14 @@ def test_so_they_are_from_workers_that_were_replaced_and_do_not_know_it() -> Non
         told += simulate(seed, adjust=ZOMBIES).coverage
     assert told["query.strict"] > 100
     assert told["fault.WORKER_PAUSE"] > 25
+
+
+def test_so_they_are_where_a_journal_answers_later_than_another_worker_takes_over() -> None:
+    told = Counter[str]()
+    for seed in range(25):
+        told += simulate(seed, adjust=LATE_ANSWERS).coverage
+    assert told["query.strict"] > 100
+    assert told["journal.zombie append refused"] > 5
 
 
 @pytest.mark.skipif(

@@ -135,7 +135,7 @@ class ControlClient:
         except DecodeError as error:
             assert self._connection is not None, "frames come from a connection"
             self._connection.close()
-            self._lost(f"a malformed message: {error}")
+            self._lost(f"a message that is malformed, or of another release: {error}")
 
     def _lost(self, reason: str) -> None:
         log.warning("control link lost", extra={"reason": reason})
@@ -301,7 +301,7 @@ class _Session:
                 if self.connection.open:
                     self._handle(_to_coordinator(frame))
         except DecodeError as error:
-            self.refuse(f"a malformed message: {error}")
+            self.refuse(f"a message that is malformed, or of another release: {error}")
         except Exception as error:  # noqa: BLE001 - it ends this worker's link, never the loop of all jobs (!)
             self.refuse(f"{type(error).__name__}: {error}", error)
 

@@ -10,6 +10,9 @@ only a new attempt brings a new one, because a frame may be lost.
 Keeps: FromPeer in the sender's order; nothing of an older fence, another job, or an unproved peer reaches the
 worker's core (invariant 6); queues bounded in bytes, each and together. Does not: check a frame's meaning, or
 repeat a frame.
+
+The first frame each way is the sender's vocabulary. Workers of two releases end their link there, with words that say
+so: the coordinator chooses workers of one, but may be of a release that does not know of this.
 """
 
 import socket
@@ -21,6 +24,7 @@ import msgspec
 from flamestream.core.protocol.actions import LinkPeers, ToPeer
 from flamestream.core.protocol.events import FromPeer, LinkBroken
 from flamestream.core.protocol.messages import Frame
+from flamestream.core.protocol.vocabulary import vocabulary
 from flamestream.model.decoding import DecodeError, msgpack_decoder
 from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import NO_FENCE, Attempt, Fence, LayoutVersion, WorkerId
@@ -31,7 +35,7 @@ from flamestream.net.handshake import Accepted, Limits, Purpose
 from flamestream.net.tls import LinkKey
 from flamestream.ports import Post, Reactor
 
-PROTOCOL: Final = "flamestream-link/2"
+PROTOCOL: Final = "flamestream-link/3"
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgpack_decoder(Frame)
 
@@ -122,8 +126,10 @@ class TcpLinks:
         purpose = handshake.purpose
         fence = Fence(Attempt(purpose.attempt), LayoutVersion(purpose.layout))
         peer = WorkerId(purpose.dialler)
-        if (purpose.protocol, purpose.job, purpose.acceptor) != (PROTOCOL, self._job, self._me):
+        if (purpose.job, purpose.acceptor) != (self._job, self._me):
             handshake.refuse("it does not look for this worker")
+        elif purpose.protocol != PROTOCOL:
+            handshake.refuse(f"{peer} is of another release: it speaks {purpose.protocol}, not {PROTOCOL}")
         elif fence > self._fence:
             return  # held until LinkPeers comes, or the deadline of the handshake
         elif fence < self._fence:
@@ -159,6 +165,8 @@ class _Link:
         self._connection: FrameConnection | None = None
         self._dial: Dial | None = None
         self._over = False
+        self._understood = False
+        """Whether the peer has said that it knows the same messages."""
         self._deadline = reactor.later(self._settings.link_seconds, self._late)
 
     @property
@@ -174,7 +182,7 @@ class _Link:
         self._connection = connection
         connection.handle(self._received, self.break_off, self._settings.limits.max_frame, budget=self._held)
         queue, self._queue, self._queued = self._queue, [], 0
-        for frame in queue:
+        for frame in (vocabulary().encode(), *queue):
             connection.send(frame)
 
     def send(self, frame: bytes) -> None:
@@ -215,8 +223,22 @@ class _Link:
         self.break_off(f"no link within {self._settings.link_seconds} s ({tried})")
 
     def _received(self, frames: list[bytes]) -> None:
+        if not self._understood and frames:
+            theirs, *frames = frames
+            if theirs != vocabulary().encode():
+                self.break_off(_of_another_release(self._peer, theirs))
+                return
+            self._understood = True
         try:
             for frame in frames:
                 self._post(FromPeer(self._peer, _decode(frame)))
         except DecodeError as error:
             self.break_off(f"a malformed frame: {error}")
+
+
+def _of_another_release(peer: WorkerId, theirs: bytes) -> str:
+    return (
+        f"{peer} is of another release of FlameStream: its messages are {theirs[:32]!r}, here they are "
+        f"{vocabulary()!r}. The next attempt begins once the job's workers are of one release; if they stay of two, "
+        "give all pods of the job the same image"
+    )

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from flamestream.simulation.changes.hand_overs import handing_over
 from flamestream.simulation.changes.loads import loaded
+from flamestream.simulation.changes.releases import rolling
 from flamestream.simulation.changes.restarts import changing_job, restarting
 from flamestream.simulation.clients import asked
 from flamestream.simulation.faults import FaultPlan
@@ -75,6 +76,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType({
         "the job starts anew with other sources", changing_job, restarting(),
         guarantees=("exactly-once", "exactly-once-2pc"),
     ),
+    "releases": Kind("the image changes, and workers know other messages", direct=rolling),
     "loads": Kind("slots move and workers come and go for their load", direct=loaded),
 })  # fmt: skip
 

@@ -52,8 +52,13 @@ class Plan:
     """When it is stopped, to be started again with its next version."""
     hands_over: bool = False
     """Its code is changed by handing it over to another job."""
+    rolls: tuple[int, ...] = ()
+    """When the image changes under the worker at each place."""
     asks_every: int = 0
     """About so often a client asks for states, in microseconds; 0: nobody does."""
+    answers_us: int = 0
+    """The longest that a journal takes to say that an entry is durable, in microseconds; 0: no longer than to write
+    one."""
     began_with: int = 0
     """The number of fronts that the first graph has."""
 

@@ -27,6 +27,7 @@ from flamestream.model.meta import Meta, time_of_meta
 from flamestream.model.payloads.codec import encode_many
 from flamestream.model.time import START, FrontId, Time
 from flamestream.simulation.changes.hand_overs import HandedOverCluster
+from flamestream.simulation.changes.releases import RollingCluster
 from flamestream.simulation.changes.restarts import RestartedCluster
 from flamestream.simulation.clients import Clients, Told
 from flamestream.simulation.cluster import Cluster
@@ -349,6 +350,8 @@ class _WatchedWorker(WorkerNode):
 def _cluster_of(plan: Plan) -> type[Cluster]:
     if plan.hands_over:
         return HandedOverCluster
+    if plan.rolls:
+        return RollingCluster
     return RestartedCluster if plan.restarts else Cluster
 
 
@@ -360,7 +363,7 @@ def _outside(world: World, plan: Plan) -> Outside:
     delay, site = plan.delay, ConsumerSite if plan.worker.exactly_once else Forgetful
     return Outside(
         Network(world, delay, plan.encode),
-        Journals(world, delay, [site.front for site in plan.sites if not site.timed]),
+        Journals(world, delay, [site.front for site in plan.sites if not site.timed], plan.answers_us or delay),
         Store(world, 3 * delay, plan.parquet), Records(world, 2 * delay),
         {sink: site(world, sink, delay) for sink in sinks}, {site.front: site for site in plan.sites},
         Service(world, delay, productions_of(plan.job.graph)), delay, plan.turn,

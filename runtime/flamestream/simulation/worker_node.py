@@ -8,6 +8,8 @@ Does not: decide who is started again when (cluster.py).
 
 from collections.abc import Callable, Sequence
 
+import msgspec
+
 from flamestream.core.dataflow.meter import Cost, OperationCount
 from flamestream.core.dataflow.parts import Flow, Parts
 from flamestream.core.dataflow.tables.contention import Contended
@@ -49,6 +51,8 @@ class WorkerNode(Process):
         self.exit: a.Exit | None = None
         self.link: ControlLink | None = None
         self.core = Worker(me, graph, settings, parts)
+        self.vocabulary = ""
+        """The messages that it says it knows; "": those of the release."""
         self.answered: Callable[[a.Answered | a.NotAnswered], None] = lambda action: None
         """Is shown each answer to a client."""
         self._ended = ended
@@ -77,7 +81,8 @@ class WorkerNode(Process):
 
     def hello(self) -> Hello:
         """First on every connection."""
-        return self.core.hello(self.id)
+        hello = self.core.hello(self.id)
+        return msgspec.structs.replace(hello, vocabulary=self.vocabulary or hello.vocabulary)
 
     def step(self, events: Sequence[Event]) -> Sequence[a.Action]:
         """Take a pass of the core."""
@@ -146,7 +151,7 @@ class WorkerNode(Process):
         self.world.trace.cover(f"worker.{type(action).__name__}")
         match action:
             case a.LinkPeers():
-                self._network.link(self.id, action.fence, action.addresses)
+                self._network.link(self.id, action.fence, action.addresses, self.vocabulary)
             case a.SealJournal():
                 self._journal.seal(action)
             case a.TrimJournal():

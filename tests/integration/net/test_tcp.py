@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator
 
+import msgspec
 import pytest
 
 from flamestream.core.protocol.actions import LinkPeers, ToPeer
 from flamestream.core.protocol.events import Event, FromPeer, LinkBroken
 from flamestream.core.protocol.messages import Data, Frame, MinimalTime
+from flamestream.core.protocol.vocabulary import vocabulary
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import Bug, PayloadError
 from flamestream.model.ids import Attempt, Fence, LayoutVersion, MessageId, WorkerId
@@ -81,18 +83,19 @@ def linked(loop: EpollReactor, a: Worker, b: Worker) -> None:
     loops.turn_until(loop, lambda: a.numbers(b) and b.numbers(a), "a link both ways")
 
 
-def proved(loop: EpollReactor, to: Worker, me: str, fence: Fence = FIRST, key: str = KEY) -> FrameConnection:
-    """A connection that has proved to be worker `me`, under our control."""
+def proved(loop: EpollReactor, to: Worker, me: str, knows: str = "") -> FrameConnection:
+    """A connection that has proved to be worker `me` and said what it `knows`, under our control."""
     connections: list[FrameConnection] = []
-    purpose = Purpose(PROTOCOL, "job", fence.attempt, fence.layout, me, to.me)
+    purpose = Purpose(PROTOCOL, "job", FIRST.attempt, FIRST.layout, me, to.me)
     Dial(
         loop,
         to.address,
-        (purpose, LinkKey(key.encode())),
+        (purpose, LinkKey(KEY.encode())),
         connections.append,
         Limits(max_frame=1 << 20, max_unsent=1 << 20),
     )
     loops.turn_until(loop, lambda: connections, "the handshake")
+    connections[0].send((knows or vocabulary()).encode())
     return connections[0]
 
 
@@ -220,6 +223,30 @@ def test_a_frame_nested_without_end_breaks_the_link_and_not_the_worker(loop: Epo
     connection.send(b"\x94\x92\x01\x01\x01\x90" + b"\x91" * 500_000)
     loops.turn_until(loop, lambda: b.broken, "the end")
     assert b.broken[0].reason.startswith("a malformed frame: ")
+
+
+def test_a_peer_of_another_release_ends_the_link_before_anything_of_it_is_read(
+    loop: EpollReactor, b: Worker
+) -> None:
+    b.links.link(LinkPeers(FIRST, KEY, {WorkerId("a"): "127.0.0.1:1"}))
+    connection = proved(loop, b, "a", knows="0123456789abcdef")
+    connection.send(msgspec.msgpack.encode(Frame(FIRST, 1, [])))
+    loops.turn_until(loop, lambda: b.broken, "the end")
+    assert b.events == [LinkBroken(FIRST, WorkerId("a"), b.broken[0].reason)]
+    for word in ("a is of another release", "0123456789abcdef", vocabulary(), "the same image"):
+        assert word in b.broken[0].reason
+
+
+def test_one_that_speaks_the_protocol_of_an_older_release_is_named(loop: EpollReactor, b: Worker) -> None:
+    b.links.link(LinkPeers(FIRST, KEY, {WorkerId("a"): "127.0.0.1:1"}))
+    purpose = Purpose("flamestream-link/2", "job", FIRST.attempt, FIRST.layout, "a", b.me)
+    limits = Limits(max_frame=1 << 20, max_unsent=1 << 20)
+    older = Dial(loop, b.address, (purpose, LinkKey(KEY.encode())), lambda _: None, limits)
+    loops.turn_until(loop, lambda: b.links.acceptor.drops.count, "the refusal")
+    older.cancel()
+    assert b.links.acceptor.drops.last == (
+        f"a is of another release: it speaks flamestream-link/2, not {PROTOCOL}"
+    )
 
 
 def test_a_second_connection_of_a_peer_does_not_replace_the_first(

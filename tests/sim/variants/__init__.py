@@ -9,6 +9,7 @@ from sim.variants import (
     fronts,
     loads,
     queries,
+    releases,
     skips,
     states,
     tables,
@@ -31,4 +32,5 @@ VARIANTS = [
     *loads.VARIANTS,
     *tables.VARIANTS,
     *queries.VARIANTS,
+    *releases.VARIANTS,
 ]

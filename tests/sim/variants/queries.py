@@ -1,24 +1,28 @@
 """Broken variants of queries: what makes an answer whole, and what keeps it from lacking what somebody has seen."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 from flamestream.core.dataflow.keyed_state import KeyedState
+from flamestream.core.protocol.actions import Action, Append
 from flamestream.core.protocol.events import Queried
 from flamestream.core.protocol.messages import MinimalTime
 from flamestream.core.protocol.queries import Ask, Peek
 from flamestream.core.worker.acker_role import Acker
+from flamestream.core.worker.front import JournalledFront
 from flamestream.core.worker.queries.answers import Answers
 from flamestream.core.worker.queries.gateway import Queries
 from flamestream.core.worker.queries.looks import Looks
+from flamestream.core.worker.queries.proofs import Proofs
 from flamestream.model.ids import Slot, WorkerId
-from flamestream.model.time import Time
+from flamestream.model.time import FrontId, Time, Timestamp
 from flamestream.simulation.clients import asked
 from flamestream.simulation.faults import Fault
 from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.jobs.bank import bank_job
-from flamestream.simulation.settings import Adjust
+from flamestream.simulation.settings import MS, Adjust
 from sim.variants.variant import BrokenVariant, directed, patch, together
 
 
@@ -75,11 +79,24 @@ def _by_a_proof_under_way(self: Looks, gateway: WorkerId, message: Ask) -> None:
     (self._under_way or self._unproved).append((gateway, message))
 
 
+def _by_an_entry_that_has_left(self: Proofs, now: Timestamp, leaving: Sequence[Action]) -> list[Append]:
+    """One that is on its way to the journal serves, though it may have been taken before the query came."""
+    waiting: list[tuple[FrontId, int]] = []
+    for number, proof in self._asked:
+        front = self._fronts[number]
+        if isinstance(front, JournalledFront) and front._undurable:
+            self._begun.append((number, proof, front._undurable[0]))
+        else:
+            waiting.append((number, proof))
+    self._asked = waiting
+    return _begin(self, now, leaving)
+
+
 def _as_of_promises(self: Acker) -> Any:
     return [MinimalTime(each.time, each.time) if type(each) is MinimalTime else each for each in _told(self)]
 
 
-_told, _send, _bucket = Acker.told, Queries._send, KeyedState.bucket
+_told, _send, _bucket, _begin = Acker.told, Queries._send, KeyedState.bucket, Proofs.begin
 
 
 def asking(*faults: Fault, spacing: int | None = None, **plan: Any) -> Adjust:
@@ -89,6 +106,8 @@ def asking(*faults: Fault, spacing: int | None = None, **plan: Any) -> Adjust:
 
 ZOMBIES = asking(Fault.WORKER_PAUSE, spacing=2_000, workers=1, standbys=2)
 """One worker has all, and goes on behind a pause in which another one took over."""
+LATE_ANSWERS = asking(Fault.WORKER_PAUSE, spacing=2_000, workers=1, standbys=2, answers_us=150 * MS)
+"""The same, and what it has written before the pause it may hear of behind it."""
 
 
 def _guessing_bank(rng: Random) -> SimJob:
@@ -108,6 +127,11 @@ VARIANTS = [
     BrokenVariant("strict answers without a proof", patch(Looks, ask=_unproved), ZOMBIES),
     BrokenVariant(
         "strict answers by a proof that was under way", patch(Looks, ask=_by_a_proof_under_way), ZOMBIES
+    ),
+    BrokenVariant(
+        "strict answers by an entry that had left",
+        patch(Proofs, begin=_by_an_entry_that_has_left),
+        LATE_ANSWERS,
     ),
     BrokenVariant(
         "what an answer must have, by minimal time",

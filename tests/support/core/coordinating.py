@@ -208,12 +208,17 @@ class Bench:
         graph: str = "g",
         python: str = "3.11",
         code: str = "",
+        vocabulary: str = "",
     ) -> WorkerConnected:
-        return WorkerConnected(msg.Hello(WorkerId(worker), f"{worker}:1", fence, ready, python, graph, code))
+        name = WorkerId(worker)
+        hello = msg.Hello(
+            name, f"{worker}:1", fence, ready, python, graph, code, vocabulary=vocabulary
+        )  # fmt: skip
+        return WorkerConnected(hello)
 
-    def connect(self, *workers: str, ready: Fence | None = None) -> "Bench":
+    def connect(self, *workers: str, ready: Fence | None = None, vocabulary: str = "") -> "Bench":
         for worker in workers:
-            self.say(self.hello(worker, ready or NO_FENCE, ready=ready is not None))
+            self.say(self.hello(worker, ready or NO_FENCE, ready=ready is not None, vocabulary=vocabulary))
         return self
 
     def lose(self, *workers: str, after_us: int = 0) -> "Bench":

@@ -24,7 +24,7 @@ from flamestream.core.coordinator.coordination import NO_EPOCH, Settings
 from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.failures import BY_THE_INPUT, Failures
 from flamestream.core.coordinator.recovery import Recovery
-from flamestream.core.coordinator.takeover import successors
+from flamestream.core.coordinator.takeover import of_one_release, successors
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.known_fronts import KnownFront, taking_part, with_new
 from flamestream.core.protocol.messages import Opened, Sealed
@@ -111,6 +111,7 @@ class Healing:
         context = self._context
         survivors = [worker for worker in context.workers if worker in context.members]
         spares = context.members.spares(context.workers)
+        survivors, spares = of_one_release(survivors, spares, self.places, context.members.vocabulary)
         return successors(len(context.workers), survivors, spares, self.places, waited=waited)
 
     @property

@@ -67,6 +67,10 @@ class Membership:
     def connected(self) -> list[WorkerId]:
         return sorted(self._members)
 
+    def vocabulary(self, worker: WorkerId) -> str:
+        """Digest of the messages between workers that a connected one knows."""
+        return self._members[worker].hello.vocabulary
+
     def connect(self, hello: Hello, now: Instant) -> None:
         """A worker says who it is. A second connection of the same one replaces the first."""
         self._members[hello.worker] = Member(hello, now, now)

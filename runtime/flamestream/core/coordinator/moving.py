@@ -146,13 +146,15 @@ class Moving:
 
     def _join(self) -> None:
         """Give slots to a worker that came while too few took part."""
-        if self._somebody_is_warm():
-            self._begin(Move(JOINED, "a worker has joined", self._healing.successors(waited=True)))
+        chosen = self._healing.successors(waited=True)
+        # Of another release fewer may be there than take part: then nobody has come.
+        if len(chosen) > len(self._context.workers) and self._somebody_is_warm(chosen):
+            self._begin(Move(JOINED, "a worker has joined", chosen))
 
-    def _somebody_is_warm(self) -> bool:
-        """Whether a spare would not have to read the state first, or has had its time for that."""
+    def _somebody_is_warm(self, chosen: Sequence[WorkerId]) -> bool:
+        """Whether one that comes would not have to read the state first, or has had its time for that."""
         context = self._context
-        spares = [context.members[worker] for worker in context.members.spares(context.workers)]
+        spares = [context.members[worker] for worker in chosen if worker not in context.workers]
         if not context.committed.size or any(spare.warm for spare in spares):
             return bool(spares)
         return any(context.time.due_in(spare.since, context.settings.warm_us) for spare in spares)

@@ -61,8 +61,8 @@ MOST_OPERATIONS: Final = 256
 Key = Annotated[str, Meta(max_length=256)]
 
 
-# Fields go by their places: a new one goes to the end and has a default, or what an older peer says cannot be
-# read.
+# Fields go by their places: a new one goes to the end and has a default, or what the release before says cannot be
+# read. Between workers only those of one vocabulary meet (vocabulary.py).
 class _Message(msgspec.Struct, frozen=True, array_like=True, tag=True):
     """A tagged array on the wire."""
 
@@ -212,6 +212,8 @@ class Hello(_Message, frozen=True):
     hears of them here."""
     inventory: Inventory | None = None
     """Contents of a snapshot of my graph. None: an older release's worker."""
+    vocabulary: Annotated[str, Meta(max_length=64)] = ""
+    """Digest of the messages between workers that I know (vocabulary.py). "": an older release's worker."""
 
 
 class Opened(_Message, frozen=True):

@@ -31,6 +31,7 @@ from flamestream.core.protocol.inventory import inventory_of
 from flamestream.core.protocol.settings import WorkerSettings, numbered
 from flamestream.core.protocol.snapshot import FrontPosition
 from flamestream.core.protocol.stored_rows import Numbers
+from flamestream.core.protocol.vocabulary import vocabulary
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.calls import Calls
 from flamestream.core.worker.counters import Counters
@@ -109,6 +110,7 @@ class Worker:
             self.me, address, self.fence, ready, self.settings.python, self._graph.identity,
             self.settings.code, clocks=len(self._graph.clocks) + sum(f.of_call for f in self.settings.fronts),
             inventory=inventory_of(self._graph, self.settings.dead_letter, self.settings.fronts),
+            vocabulary=vocabulary(),
         )  # fmt: skip
 
     # --- one pass -------------------------------------------------------------------------------------------

@@ -57,9 +57,11 @@ class _Writer:
 class Journals:
     """The durable side of all journals. They outlive every process."""
 
-    def __init__(self, world: World, delay: int, fronts: list[FrontId]) -> None:
+    def __init__(self, world: World, delay: int, fronts: list[FrontId], answers: int) -> None:
+        """`answers`: the longest from an entry that is durable to the answer that says so, which may be long behind a
+        takeover."""
         self.world = world
-        self.delay = delay
+        self.delay, self.answers = delay, answers
         self.logs = defaultdict(Log, {front: Log() for front in fronts})
         """Those of timed fronts too, once their source is gone and somebody asks."""
         self.durable: Callable[[FrontId, Entry], None] = lambda front, entry: None
@@ -208,7 +210,7 @@ class JournalPort:
         if written:
             fence, newest = written[-1]
             self._world.after(
-                self._world.between(0, self._journals.delay),
+                self._world.between(0, self._journals.answers),
                 self._say,
                 JournalAppended(fence, front, newest.time),
             )

@@ -34,6 +34,8 @@ class Endpoint:
     post: Callable[[Event], None]
     fence: Fence = NO_FENCE
     peers: frozenset[WorkerId] = frozenset()
+    vocabulary: str = ""
+    """Which messages it knows, as it has said under this fence."""
     alive: bool = True
 
 
@@ -72,12 +74,14 @@ class Network:
         for peer in sorted(end.peers):
             self._break(end.fence, peer, worker, "connection reset")
 
-    def link(self, worker: WorkerId, fence: Fence, peers: Mapping[WorkerId, str]) -> None:
+    def link(
+        self, worker: WorkerId, fence: Fence, peers: Mapping[WorkerId, str], vocabulary: str = ""
+    ) -> None:
         """Close all older links of `worker`; from now on it talks to `peers` under `fence`."""
         end = self._ends[worker]
         for peer in sorted(end.peers):
             self._break(end.fence, peer, worker, "closed by peer")
-        end.fence, end.peers = fence, frozenset(peers) - {worker}
+        end.fence, end.peers, end.vocabulary = fence, frozenset(peers) - {worker}, vocabulary
         for peer in sorted(end.peers):
             self._meet(fence, worker, peer)
 
@@ -156,6 +160,12 @@ class Network:
         that shows."""
         other = self._ends.get(peer)
         if other is not None and other.alive and other.fence == fence:
+            mine = self._ends[worker].vocabulary
+            self._world.require(
+                mine == other.vocabulary,
+                "15 releases",
+                f"{worker} knows the messages {mine!r}, {peer} {other.vocabulary!r}",
+            )
             way = self._way(fence, peer, worker)
             waiting, way.waiting = way.waiting, []
             for frame in waiting:

@@ -16,6 +16,7 @@ from typing import Any
 from flamestream.core.protocol import messages as msg
 from flamestream.core.protocol.actions import Exit, ToldCoordinator
 from flamestream.core.protocol.events import FromCoordinator
+from flamestream.core.protocol.vocabulary import vocabulary
 from flamestream.core.worker.batch_worker import (
     Action,
     BatchWorker,
@@ -143,7 +144,7 @@ def run_batches(
     batches = Batches(session_of(spark), frames, checked.job.store, spec.limits.runs, spec.workers.least)
     hello = msg.Hello(
         WorkerId(worker), meeting.address, NO_FENCE, False, PYTHON, checked.graph.identity, checked.code,
-        clocks=len(checked.graph.clocks), inventory=inventory(checked),
+        clocks=len(checked.graph.clocks), inventory=inventory(checked), vocabulary=vocabulary(),
     )  # fmt: skip
     return BatchProcess(batches, hello, meeting, spark.jvm.alive).run()
 

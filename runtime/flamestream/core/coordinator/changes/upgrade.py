@@ -28,6 +28,7 @@ from flamestream.core.coordinator.healing import TICK, Healing
 from flamestream.core.coordinator.membership import differs
 from flamestream.core.coordinator.scaling import wanted_by
 from flamestream.core.coordinator.snapshot_index import check_index
+from flamestream.core.coordinator.takeover import of_one_release
 from flamestream.core.protocol.inventory import leaving, only_in, without
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.messages import Hello, Stop
@@ -273,7 +274,8 @@ class Upgrade:
         """Who makes up the first layout of the new code; empty while it is better to wait."""
         members, time = self._context.members, self._context.time
         places = min(wanted_by(wanted, self._context.wanted), wanted.slots)
-        ahead = members.spares(self._context.workers, wanted.code)[:places]
+        spares = members.spares(self._context.workers, wanted.code)
+        ahead = of_one_release((), spares, places, members.vocabulary)[1][:places]
         if not ahead:
             return []
         since = [members[worker].since for worker in ahead]

@@ -49,6 +49,10 @@ T = TypeVar("T")
 MOST_LEFT: Final = 1024
 """Workers that are not connected, and whose last reports are kept."""
 
+TOGETHER_US: Final = 200_000
+"""Microseconds for which a report waits for those of other workers, where it says nothing but that the worker lives and
+goes on; a quarter of an epoch's interval at most."""
+
 _NEWS: Final = (Opened, Sealed, PeerLost, Failed)
 """Messages in a recovery; those that every worker sends in every epoch are no news."""
 
@@ -72,6 +76,10 @@ class CoordinatorHost:
         self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
         self.due: Callable[[], None] = lambda: None
         """Called when the next turn has got something to do; not of the first."""
+        self._is_due = False
+        """Whether that was called since the last turn."""
+        self._gathers: Timer | None = None
+        """Set while reports wait for others."""
         for_records, for_store = threads or (reactor, reactor)
         # no `again`: an error is an answer, and what follows is the core's to decide
         self._for_records, self._for_store = Queue(for_records), Queue(for_store)
@@ -120,6 +128,10 @@ class CoordinatorHost:
 
     def turn(self) -> None:
         """The reactor's pass hook."""
+        self._is_due = False
+        if self._gathers is not None:
+            self._gathers.cancel()
+            self._gathers = None
         if not self._inbox or self.finish is not None:
             return
         batch, self._inbox = self._inbox, []
@@ -128,9 +140,20 @@ class CoordinatorHost:
 
     def _post(self, event: co.Event) -> None:
         """Have the next turn hear it."""
-        if not self._inbox:
-            self.due()
         self._inbox.append(event)
+        self._turn_is_due()
+
+    def _turn_is_due(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self.due()
+
+    def _post_report(self, event: co.FromWorker) -> None:
+        """Have a turn hear it, with those of other workers: a turn costs more than what it hears."""
+        self._inbox.append(event)
+        if self._gathers is None:
+            wait = min(TOGETHER_US, (self._settings.interval_us or TOGETHER_US * 4) // 4)
+            self._gathers = self._reactor.later(wait / 1e6, self._turn_is_due)
 
     @property
     def status(self) -> co.Status:
@@ -195,6 +218,7 @@ class CoordinatorHost:
     def from_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
         """A worker says something else than Hello."""
         if isinstance(message, Progress):
+            before = self._figures.get(worker)
             self._figures[worker] = message
             self._left.pop(worker, None)
             self._note_unsaved()
@@ -207,6 +231,9 @@ class CoordinatorHost:
             for first, last in message.given:
                 self._gaps.gave(first, last)
             self._changed()
+            if before is not None and self._status.phase == "running" and _only_goes_on(message, before):
+                self._post_report(co.FromWorker(worker, message))
+                return
         elif isinstance(message, Busy):
             self._busy[worker] = message
         elif isinstance(message, _NEWS):
@@ -438,6 +465,12 @@ class CoordinatorHost:
             operations=[(each.name, each.items_in, each.items_out) for each in busy.operations] if busy else [],
             spans=0 if busy is None else busy.spans, spans_dropped=0 if busy is None else busy.spans_dropped,
         )  # fmt: skip
+
+
+def _only_goes_on(report: Progress, before: Progress) -> bool:
+    """Whether a worker says nothing that somebody waits for."""
+    ends = report.ended or report.drained or before.drained
+    return not ends and (report.problem, report.warm) == (before.problem, before.warm)
 
 
 def _recovery(status: co.Status, ran: tuple[int, int]) -> LastRecovery:

@@ -42,7 +42,7 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
             )
 
         batches = MicroBatches(
-            session_of(driver), frames, committed, folder.path / "micro-batch",
+            session_of(driver), frames, committed, folder.path / "spark",
             interval=float(spec.checkpoint.interval), most_runs=spec.limits.runs, looked=status,
         )  # fmt: skip
         status()

@@ -63,7 +63,7 @@ def command(
     if runner is None:
         runner = "micro-batch" if job.job.spec.batches else "streaming"
     if runner != "streaming":
-        _refuse(runner, {"--drain": drain, "--no-spark": no_spark})
+        _refuse(runner, {"--drain": drain and runner == "batch", "--no-spark": no_spark})
     if runner == "batch":
         from flamestream.cli.spark import batch  # lazily: PySpark takes a while to import
 
@@ -71,7 +71,7 @@ def command(
     if runner == "micro-batch":
         from flamestream.cli.spark import microbatch  # lazily: the same
 
-        raise typer.Exit(microbatch.run(job, folder, changed=changed, json=json))
+        raise typer.Exit(microbatch.run(job, folder, drain=drain, changed=changed, json=json))
     raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, changed=changed, json=json))
 
 
@@ -89,8 +89,7 @@ def _refuse(runner: str, options: dict[str, bool]) -> None:
     """Refuse options that a runner does not look at."""
     for option in (name for name, given in options.items() if given):
         raise ManifestError(
-            f"{option} is of the streaming runner, and this is {runner}: leave it out, "
-            "or choose --runner streaming"
+            f"{option} is not of the {runner} runner: leave it out, or choose another one"
         )
 
 

@@ -28,17 +28,17 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
                 f"job {checked.job.name!r} began with a history, whose state no batch has: run it as a stream, or "
                 "with --runner micro-batch"
             )
-        attempt = records.record.attempt
+        record = records.record
         folder.status_file.unlink(missing_ok=True)
         if errors.is_terminal and not json:
-            errors.print(f"job {checked.job.name!r}: attempt {attempt}, a batch", markup=False)
+            errors.print(f"job {checked.job.name!r}: attempt {record.attempt}, a batch", markup=False)
         with raised_in_tasks():
-            report = run_batch(session_of(driver), frames, attempt)
+            report = run_batch(session_of(driver), frames, record.attempt)
     job, problem = checked.job.name, report.problem
     if not problem and report.unanswered:
         problem = lacks_answers(report.unanswered)
     outcome, category = ("failed", "user") if problem else ("completed", "")
-    write_status(folder, job, attempt, outcome, problem)
+    write_status(folder, job, record, report.delivered, outcome, problem)
     text = f"{report.delivered:,} results delivered" + (
         f", {report.repeated:,} were there already" if report.repeated else ""
     )

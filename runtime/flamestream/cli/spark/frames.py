@@ -7,6 +7,7 @@ Keeps: one runner of a job at a time in a run folder (the launcher's claim). Doe
 (spark/).
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -26,7 +27,7 @@ from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
-from flamestream.model.time import START
+from flamestream.model.time import START, timestamp_of
 from flamestream.node.kept_code import keep
 from flamestream.node.run_folder import RunFolder, RunInfo
 from flamestream.spark.frames.session import frames_settings
@@ -124,11 +125,15 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
 
 
 def write_status(
-    folder: RunFolder, job: str, attempt: int, outcome: str, message: str = "", epoch: int = 0
-) -> None:
-    """Write the status that `status` and `audit` read."""
+    folder: RunFolder, job: str, record: JobRecord, delivered: int, outcome: str, message: str = "",
+    epoch: int = 0,
+) -> None:  # fmt: skip
+    """Write the status that `status` and `audit` read. `delivered`: results of this attempt; `epoch`: the committed
+    one, of a job that commits any."""
     status = JobStatus(
-        job=job, pid=ProcessIdentity.of_this_process().pid, updated=0, phase="batch", attempt=attempt,
-        epoch=epoch, outcome=outcome, category="user" if outcome == "failed" else "", message=message,
+        job=job, pid=ProcessIdentity.of_this_process().pid, updated=time.time_ns() // 1_000, phase="batch",
+        code=record.code, attempt=record.attempt, epoch=epoch, cut=record.cut,
+        cut_time=timestamp_of(record.cut), items_out=delivered,
+        outcome=outcome, category="user" if outcome == "failed" else "", message=message,
     )  # fmt: skip
     folder.write(folder.status_file.name, status)

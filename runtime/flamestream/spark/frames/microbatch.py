@@ -77,7 +77,8 @@ class MicroBatches:
         self._meaning = job.meaning(keep_state=True)
         self._partitions = partitions_for(spark, job.slots, 1)
         self._end = self._planner.end()
-        self._over = threading.Event()
+        self._over, self._draining = threading.Event(), threading.Event()
+        self._busy = False
         self._error: FlameStreamError | None = None
         self.totals = Totals()
 
@@ -90,6 +91,8 @@ class MicroBatches:
         try:
             while not self._over.wait(LOOK) and query.isActive:
                 self._looked()
+                if self._draining.is_set() and not self._busy:
+                    self._over.set()
             failed = None if self._over.is_set() else query.exception()
         finally:
             query.stop()
@@ -106,8 +109,12 @@ class MicroBatches:
         return sum(ref.rows for ref in self._committed.requests)
 
     def stop(self) -> None:
-        """Safe in a signal handler."""
+        """Be over at once: what a batch has delivered is not committed then. Safe in a signal handler."""
         self._over.set()
+
+    def drain(self) -> None:
+        """Be over when the batch at hand is committed. Safe in a signal handler."""
+        self._draining.set()
 
     def _start(self, first: Cut | None) -> Any:
         begun = self._committed.record.announced
@@ -132,12 +139,14 @@ class MicroBatches:
     # --- a batch: in a thread of py4j's ---------------------------------------------------------------------
 
     def _batch(self, rows: Any, epoch: int, number: int) -> None:
+        self._busy = True  # before it looks whether this is drained (!): from here on a drain waits for it
         try:
-            if self._over.is_set():
+            if self._over.is_set() or self._draining.is_set():
+                self._over.set()
                 # Not a return (!): Spark would go on behind what nobody has computed.
                 raise _Stopped(f"batch {number} began when the run was over: it is for the next one")
             self._compute(rows, epoch, self._cut(number))
-            if self._at_end(self._committed.record.cut):
+            if self._draining.is_set() or self._at_end(self._committed.record.cut):
                 self._over.set()
         except FlameStreamError as error:
             # A stop ends the batch that it finds: that is no failure, and the next start computes it again.
@@ -145,6 +154,8 @@ class MicroBatches:
                 self._error = error
             self._over.set()
             raise
+        finally:
+            self._busy = False
 
     def _compute(self, rows: Any, epoch: int, cut: Cut) -> None:
         committed, places = self._committed, self._job.sink_places()

@@ -73,8 +73,8 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
     ]
     frames = replace(frames, inputs=tuple(history))
     with (
-        spark_for(job, folder.made()) as driver,
-        attempt_of(job, folder, changed=True) as records,
+        attempt_of(job, folder.made(), changed=True) as records,
+        spark_for(job, folder) as driver,
         raised_in_tasks(),
     ):
         committed = Committed(records.record, records.write, job.job.store, job.graph, local_coordinator(job))

@@ -174,8 +174,10 @@ class Bank:
             "checkpoint: {interval: 100ms, store: store}",
         )
 
-    def stopped(self, guarantee: str, code: dict[str, str], *options: str) -> None:
-        """A run that is stopped behind its second epoch."""
+    def stopped(
+        self, guarantee: str, code: dict[str, str], *options: str, by: signal.Signals = signal.SIGTERM
+    ) -> None:
+        """A run that a signal ends behind its second epoch."""
         self.job(guarantee, code)
         before = self._epoch()
         run = self.scratch.begin("run", "job.yaml", *options)
@@ -185,7 +187,7 @@ class Bank:
         assert run.poll() is None, run.communicate()
         if guarantee == "micro-batch":
             assert "in batches of Spark" in self.scratch.type("upgrade", "job.yaml").text
-        run.send_signal(signal.SIGTERM)
+        run.send_signal(by)
         run.communicate(timeout=120)
 
     def ended(self, guarantee: str, code: dict[str, str], *options: str) -> None:
@@ -211,11 +213,19 @@ def job(tmp_path: Path) -> Iterator[Bank]:
 @pytest.mark.slow
 def test_streams_and_micro_batches_go_on_from_each_others_rows(job: Bank) -> None:
     job.stopped("exactly-once", PLAIN, "--no-spark", "--drain")
-    job.stopped("micro-batch", INDEXED, "--changed")
+    job.stopped("micro-batch", INDEXED, "--changed", "--drain")
     job.stopped("exactly-once", INDEXED, "--no-spark", "--drain")
     job.ended("micro-batch", INDEXED)
     said = job.scratch.type("query", "job.yaml", "by_rest[1]", "--json")
     assert said.code == 0 and json.loads(said.text)["rows"][0]["state"], said.text
+
+
+@pytest.mark.slow
+def test_streams_and_micro_batches_go_on_behind_each_others_deaths(job: Bank) -> None:
+    for guarantee in ("exactly-once", "micro-batch") * 2:
+        options = () if guarantee == "micro-batch" else ("--no-spark",)
+        job.stopped(guarantee, INDEXED, *options, by=signal.SIGKILL)
+    job.ended("exactly-once", INDEXED, "--no-spark")
 
 
 @pytest.mark.slow
@@ -225,7 +235,10 @@ def test_both_go_on_from_the_rows_that_a_history_has_left(job: Bank, tmp_path: P
     pq.write_table(pa.table({"n": pa.array(range(1, 500), pa.int64())}), tmp_path / "history" / "a.parquet")
     said = job.scratch.type("bootstrap", "job.yaml", "numbers=history", within=120)
     assert said.code == 0, said.text
-    said = job.scratch.type("run", "job.yaml", "--runner", "batch", within=120)
+    (tmp_path / "nowhere.yaml").write_text(
+        (tmp_path / "job.yaml").read_text() + "  spark: {master: nowhere}\n"
+    )  # no Spark would start there
+    said = job.scratch.type("run", "nowhere.yaml", "--runner", "batch", within=120)
     assert said.code == 1 and "began with a history, whose state no batch has" in said.text, said.text
     job.stopped("micro-batch", PLAIN)
     job.ended("exactly-once", INDEXED, "--no-spark", "--changed")

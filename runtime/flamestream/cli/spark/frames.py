@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from flamestream.audit.begun import begun
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.job.application import folders_of
@@ -60,7 +61,8 @@ class Records:
 
 @contextmanager
 def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
-    """A Spark that starts. Only in the main thread."""
+    """A Spark that starts. Only in the main thread, and where nobody else's is (!): what that one has in its folder
+    would go. So a job is claimed before."""
     asked = checked.job.spec.spark
     settings = frames_settings(
         cores=checked.job.spec.workers.least, scratch=folder.path / "spark", master=asked.master or "",
@@ -72,9 +74,11 @@ def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
 
 
 @contextmanager
-def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iterator[Records]:
-    """The job claimed, and its record with the next attempt. Raises AlreadyRunning, UserError if it may not
-    start so (starting.py)."""
+def attempt_of(
+    checked: CheckedJob, folder: RunFolder, *, changed: bool, takes_history: bool = True
+) -> Iterator[Records]:
+    """The job claimed, and its record with the next attempt. Raises AlreadyRunning, UserError if it may not start so
+    (starting.py), or began with a history that the runner does not take."""
     with EmbeddedZooKeeper(folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
         claim = SingleInstance(state, checked.job.identity)
         try:
@@ -91,6 +95,11 @@ def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iter
         records = ZooKeeperJobRecords(state, checked.job.identity)
         # behind the claim: nobody else changes what it reads
         may_start(checked, folder, records, changed=changed)
+        if not takes_history and begun(folder) is not None:
+            raise UserError(
+                f"job {checked.job.name!r} began with a history, whose state no batch has: run it as a stream, or "
+                "with --runner micro-batch"
+            )
         lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.name, checked.job.store)
         folder.write("run.json", info)
         # for an audit, once it is another

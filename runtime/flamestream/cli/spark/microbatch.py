@@ -31,7 +31,10 @@ def run(
     stages_of(checked.graph)
     frame_job(checked, takes_answers=True)
     job, spec = checked.job, checked.job.spec
-    with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
+    with (
+        attempt_of(checked, folder.made(), changed=changed) as records,
+        spark_for(checked, folder) as driver,
+    ):
         began = begun(folder)
         frames = frame_job(checked, START if began is None else began.time, takes_answers=True)
         committed = Committed(

@@ -126,6 +126,12 @@ LINES = [
         "query job.yaml last['A'] --at strict",
         refused="has no port for queries: add queries:",
     ),
+    Line(
+        "query --at",
+        "",
+        "query micro.yaml last['A'] --at stale",
+        refused='micro-batches, which have no worker that could be asked: ask at="committed"',
+    ),
     Line("query --at-least", "query job.yaml last['A']", f"query job.yaml last['A'] --at-least {2**64}"),
     Line("query --prefix", "query job.yaml last", "query job.yaml last --prefix B"),
     Line("query --limit", "query job.yaml last", "query job.yaml last --limit 1"),

@@ -58,6 +58,10 @@ def command(
     keep_private()  # whatever runs it: the processes that it starts inherit that
     job = checked(manifest, debug=debug)
     _warn(job)
+    if job.job.spec.upgrade is not None:
+        from flamestream.cli.changes.drops import warn_of_drops  # lazily: few jobs have any
+
+        warn_of_drops(job.job)
     folder = RunFolder.of(job.job.name, run_folder)
     take_over(job, folder)
     if runner is None:
@@ -88,9 +92,7 @@ def _warn(job: CheckedJob) -> None:
 def _refuse(runner: str, options: dict[str, bool]) -> None:
     """Refuse options that a runner does not look at."""
     for option in (name for name, given in options.items() if given):
-        raise ManifestError(
-            f"{option} is not of the {runner} runner: leave it out, or choose another one"
-        )
+        raise ManifestError(f"{option} is not of the {runner} runner: leave it out, or choose another one")
 
 
 def run(

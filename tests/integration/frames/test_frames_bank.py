@@ -222,10 +222,10 @@ def test_streams_and_micro_batches_go_on_from_each_others_rows(job: Bank) -> Non
 
 @pytest.mark.slow
 def test_streams_and_micro_batches_go_on_behind_each_others_deaths(job: Bank) -> None:
-    for guarantee in ("exactly-once", "micro-batch") * 2:
-        options = () if guarantee == "micro-batch" else ("--no-spark",)
-        job.stopped(guarantee, INDEXED, *options, by=signal.SIGKILL)
-    job.ended("exactly-once", INDEXED, "--no-spark")
+    job.stopped("exactly-once", INDEXED, "--no-spark", by=signal.SIGKILL)
+    job.stopped("micro-batch", INDEXED, by=signal.SIGKILL)
+    job.stopped("exactly-once", INDEXED, "--no-spark", by=signal.SIGKILL)
+    job.ended("micro-batch", INDEXED)
 
 
 @pytest.mark.slow

@@ -182,7 +182,7 @@ class Bank:
         before = self._epoch()
         run = self.scratch.begin("run", "job.yaml", *options)
         eventually(
-            lambda: run.poll() is not None or self._epoch() > before + 1, "epochs are committed", within=120
+            lambda: run.poll() is not None or self._epoch() > before + 1, "epochs are committed", within=200
         )
         assert run.poll() is None, run.communicate()
         if guarantee == "micro-batch":

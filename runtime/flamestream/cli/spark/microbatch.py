@@ -6,6 +6,7 @@ Does not: compute anything (spark/frames/microbatch.py).
 
 import signal
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from flamestream.audit.begun import begun
 from flamestream.cli.output import say_outcome
@@ -31,15 +32,14 @@ def run(
     stages_of(checked.graph)
     frame_job(checked, takes_answers=True)
     job, spec = checked.job, checked.job.spec
-    with (
-        attempt_of(checked, folder.made(), changed=changed) as records,
-        spark_for(checked, folder) as driver,
-    ):
+    with ExitStack() as running:
+        records = running.enter_context(attempt_of(checked, folder.made(), changed=changed))
         began = begun(folder)
         frames = frame_job(checked, START if began is None else began.time, takes_answers=True)
         committed = Committed(
             records.record, records.write, job.store, checked.graph, local_coordinator(checked)
         )
+        driver = running.enter_context(spark_for(checked, folder))
 
         def status(outcome: str = "", message: str = "") -> None:
             record, count = committed.record, batches.totals.delivered

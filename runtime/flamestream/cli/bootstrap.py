@@ -72,17 +72,14 @@ def _bootstrapped(job: CheckedJob, folder: RunFolder, paths: dict[str, Path]) ->
         Input(vertices[source.front.source], source, bounded=True) for source in history_of(job, texts)
     ]
     frames = replace(frames, inputs=tuple(history))
-    with (
-        spark_for(job, folder.made()) as driver,
-        attempt_of(job, folder, changed=True) as records,
-        raised_in_tasks(),
-    ):
+    with attempt_of(job, folder.made(), changed=True) as records:
         committed = Committed(records.record, records.write, job.job.store, job.graph, local_coordinator(job))
         refuse_state(job.job.name, committed)
-        # Before the commit (!): no job that began so is without it, and one too many is removed (`settle`).
-        folder.write(MARK, Begun(texts, end_of(history)))
-        try:
-            return bootstrap(session_of(driver), frames, committed, history, len(job.graph.sources))
-        finally:
-            with suppress(ClusterStateUnavailable):  # then the next start settles it
-                settle(folder, records.read())
+        with spark_for(job, folder) as driver, raised_in_tasks():
+            # Before the commit (!): no job that began so is without it, and one too many is removed (`settle`).
+            folder.write(MARK, Begun(texts, end_of(history)))
+            try:
+                return bootstrap(session_of(driver), frames, committed, history, len(job.graph.sources))
+            finally:
+                with suppress(ClusterStateUnavailable):  # then the next start settles it
+                    settle(folder, records.read())

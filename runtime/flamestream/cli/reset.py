@@ -36,10 +36,11 @@ from flamestream.store.places import store_from
 
 _FILES: Final = (
     "run.json", "status.json", "lineage.json", "bootstrap.json", "coordinator.json", "worker.json",
-    "executor.json", "upgrade.json", "worker-*.json",
+    "executor.json", "upgrade.json", "worker-*.json", "micro-batch-base.json",
 )  # fmt: skip
 _FOLDERS: Final = ("workers", "logs", "zookeeper", "spark", "micro-batch", "code")
-"""Folders of a run folder that are removed with it."""
+"""Folders of a run folder that are removed with it. Earlier builds have left one for micro-batches, and a file
+beside it."""
 
 
 @dataclass(frozen=True, slots=True)

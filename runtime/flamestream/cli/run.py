@@ -58,12 +58,16 @@ def command(
     keep_private()  # whatever runs it: the processes that it starts inherit that
     job = checked(manifest, debug=debug)
     _warn(job)
+    if job.job.spec.upgrade is not None:
+        from flamestream.cli.changes.drops import warn_of_drops  # lazily: few jobs have any
+
+        warn_of_drops(job.job)
     folder = RunFolder.of(job.job.name, run_folder)
     take_over(job, folder)
     if runner is None:
         runner = "micro-batch" if job.job.spec.batches else "streaming"
     if runner != "streaming":
-        _refuse(runner, {"--drain": drain, "--no-spark": no_spark})
+        _refuse(runner, {"--drain": drain and runner == "batch", "--no-spark": no_spark})
     if runner == "batch":
         from flamestream.cli.spark import batch  # lazily: PySpark takes a while to import
 
@@ -71,7 +75,7 @@ def command(
     if runner == "micro-batch":
         from flamestream.cli.spark import microbatch  # lazily: the same
 
-        raise typer.Exit(microbatch.run(job, folder, changed=changed, json=json))
+        raise typer.Exit(microbatch.run(job, folder, drain=drain, changed=changed, json=json))
     raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, changed=changed, json=json))
 
 
@@ -88,10 +92,7 @@ def _warn(job: CheckedJob) -> None:
 def _refuse(runner: str, options: dict[str, bool]) -> None:
     """Refuse options that a runner does not look at."""
     for option in (name for name, given in options.items() if given):
-        raise ManifestError(
-            f"{option} is of the streaming runner, and this is {runner}: leave it out, "
-            "or choose --runner streaming"
-        )
+        raise ManifestError(f"{option} is not of the {runner} runner: leave it out, or choose another one")
 
 
 def run(

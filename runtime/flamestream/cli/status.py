@@ -48,7 +48,8 @@ def command(job: JobPlace, run_folder: RunFolderOption = None, json: Json = Fals
                 say(f"source {source}: {skipped:,} records skipped by recoveries")
             if status.deciding is not None:
                 say(_transactions(status.deciding))
-            console.print(table(status, pids_of(folder, status)))
+            if status.workers or status.standbys:  # a batch has none
+                console.print(table(status, pids_of(folder, status)))
     raise typer.Exit(_code(info, status))
 
 

@@ -34,7 +34,7 @@ from flamestream.model.calls.productions import asked_of
 from flamestream.model.errors import ManifestError
 from flamestream.model.event_time import take_in_sequence
 from flamestream.model.graph import Graph
-from flamestream.model.state_names import BRACKETS
+from flamestream.model.state_names import BRACKETS, tables_in
 
 T = TypeVar("T")
 
@@ -202,13 +202,17 @@ def _journal_without_use(job: Job, of_sources: dict[str, SourceTraits]) -> Itera
 def _dropped_are_gone(job: Job, graph: Graph) -> None:
     """Nothing is forgotten that the graph has."""
     # By its first name too: the state is found by that.
-    has = {name for operation in graph.operations for name in (operation.name, operation.was)}
+    has = {
+        name
+        for operation in graph.operations
+        for name in (operation.name, operation.was, *tables_in(operation.form))
+    }
     for place, name in enumerate(job.spec.upgrade.drop if job.spec.upgrade is not None else ()):
         if name in has:
             raise job.error(
                 ("spec", "upgrade", "drop", place),
-                f"graph {graph.name!r} has an operation {name!r}, so its state is not forgotten: remove the line, or "
-                "give the operation another name=",
+                f"graph {graph.name!r} has an operation or a table {name!r}, so its state is not forgotten: remove the "
+                "line, or give it another name",
             )
 
 

@@ -82,8 +82,9 @@ class Job:
         """The changes of a table: `Table.watch`."""
         if key is EVERY_ROW or (isinstance(self._port, KnownJob) and not self._port.keeps_changes(name)):
             return self._known("who watches all rows").watch(name).changes(key, after)
+        how: At = "committed" if self._port.usual == "committed" else "stale"
         return watched(
-            lambda keys, least: self.read(*keys, at="stale", at_least=least),
+            lambda keys, least: self.read(*keys, at=how, at_least=least),
             self._port.wait,
             name,
             key,
@@ -163,8 +164,9 @@ class Table:
         return table_of({"key": [key for key, _ in rows], "state": [state for _, state in rows]}, {})
 
     def watch(self, key: Hashable = EVERY_ROW, *, after: str = "") -> Iterator[Change]:
-        """The changes of the row of a key as transactions commit them, each once, without an end. `after`: the id of a
-        change, behind which it goes on; left out: from the oldest one on that is kept.
+        """The changes of the row of a key as transactions commit them, each once, without an end; of a job without a
+        port as its epochs do. `after`: the id of a change, behind which it goes on; left out: from the oldest one on
+        that is kept.
 
         The graph says that they are kept: `table.keep_changes()`. Without a key they are those of all rows, which come
         over a sink of events that has the table's changes, from the first one on, as JSON has them. Raises

@@ -4,6 +4,7 @@ be read when it is down.
 Does not: speak with a worker (port.py).
 """
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
@@ -12,7 +13,7 @@ from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
 from flamestream.live.committed import committed_answer, committed_page, recent
 from flamestream.live.notebook import Shown, newest
-from flamestream.live.port import Answer, At, HttpPort, Key, Page, Wanted, dialled, no_port
+from flamestream.live.port import PAUSE, Answer, At, HttpPort, Key, Page, Wanted, dialled, no_port
 from flamestream.live.trust import pinned
 from flamestream.live.watch import Watch
 from flamestream.model.errors import ManifestError
@@ -36,6 +37,8 @@ class KnownJob:
         _, self._graph = loaded(manifest)
         self._kept = Kept(self._graph)
         self._port = _port_of(manifest, token, timeout)
+        self._looked = 0
+        """The epoch that had been told when the last commit was read."""
 
     @property
     def usual(self) -> At:
@@ -50,8 +53,12 @@ class KnownJob:
         return committed_answer(self._graph, self._committed(at_least), self._manifest.store, rows)
 
     def wait(self, key: Key, known: Any, at_least: Time) -> None:
-        """As `HttpPort.wait`."""
-        self._asked.wait(key, known, at_least)
+        """As `HttpPort.wait`; without a port, until there is another epoch."""
+        if self._port is not None:
+            self._port.wait(key, known, at_least)
+            return
+        while self._epoch() == self._looked:
+            time.sleep(PAUSE)
 
     def scan(self, wanted: Wanted, at: At, at_least: Time) -> Page:
         """As `Table.scan`."""
@@ -95,12 +102,25 @@ class KnownJob:
 
     @property
     def _asked(self) -> HttpPort:
+        if self._port is None and self._manifest.spec.batches:
+            raise ManifestError(
+                f"job {self._manifest.name!r} runs in micro-batches, which have no worker that could be asked: "
+                'ask at="committed", of its last epoch'
+            )
         if self._port is None:
             raise no_port(self._manifest.name, "127.0.0.1:7070", 'ask at="committed"')
         return self._port
 
+    def _epoch(self) -> int:
+        """The last one that was told."""
+        told = self._folder.status()
+        return 0 if told is None else told.epoch
+
     def _committed(self, at_least: Time) -> LastCommit:
-        manifest = self._manifest
+        manifest, self._looked = (
+            self._manifest,
+            self._epoch(),
+        )  # before it is read (!): a later one ends a wait
         with cluster_state_of(self._folder) as zookeeper:
             last = committed_here(self._folder, zookeeper, manifest.name, manifest.store)
         return recent(last, at_least)

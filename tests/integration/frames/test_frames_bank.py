@@ -2,7 +2,6 @@
 and leaves."""
 
 import json
-import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -99,6 +98,16 @@ def test_a_query_that_dies_before_its_commit_decides_the_same_again(site: Site) 
     assert site.delivered() == site.expected()
 
 
+def test_a_query_goes_on_behind_another_that_has_committed_meanwhile(site: Site) -> None:
+    """Each dies with a batch delivered that it has not committed, and none has batches of the length of the others."""
+    dying = ((8, 3), (12, 4), (4, 5))
+    for most_runs, epoch in dying:
+        with pytest.raises(ClusterStateUnavailable):
+            site.run(most_runs=most_runs, spoil=lost_at(epoch))
+    site.run(most_runs=2)
+    assert site.delivered() == site.expected()
+
+
 def begun(path: Path, text: str, **changes: Any) -> Site:
     """A job whose query was stopped in its first batch, which has two records."""
     site = Site(path, bank(**changes), texts=[text])
@@ -165,26 +174,25 @@ class Bank:
             "checkpoint: {interval: 100ms, store: store}",
         )
 
-    def stopped(self, guarantee: str, code: dict[str, str], *options: str) -> None:
-        """A run that is stopped behind its second epoch."""
+    def stopped(
+        self, guarantee: str, code: dict[str, str], *options: str, by: signal.Signals = signal.SIGTERM
+    ) -> None:
+        """A run that a signal ends behind its second epoch."""
         self.job(guarantee, code)
         before = self._epoch()
         run = self.scratch.begin("run", "job.yaml", *options)
         eventually(
-            lambda: run.poll() is not None or self._epoch() > before + 1, "epochs are committed", within=120
+            lambda: run.poll() is not None or self._epoch() > before + 1, "epochs are committed", within=200
         )
         assert run.poll() is None, run.communicate()
         if guarantee == "micro-batch":
             assert "in batches of Spark" in self.scratch.type("upgrade", "job.yaml").text
-        run.send_signal(signal.SIGTERM)
+        run.send_signal(by)
         run.communicate(timeout=120)
 
     def ended(self, guarantee: str, code: dict[str, str], *options: str) -> None:
         """The run that does the rest, and an audit of all."""
         self.job(guarantee, code)
-        # as it says: a stream has gone on since
-        for place in (self.scratch.path / ".flamestream/job").glob("micro-batch*"):
-            place.unlink() if place.is_file() else shutil.rmtree(place)
         done = self.scratch.type("run", "job.yaml", *options, within=300)
         assert done.code == 0, done.text
         said = self.scratch.type("audit", "job.yaml")
@@ -205,11 +213,19 @@ def job(tmp_path: Path) -> Iterator[Bank]:
 @pytest.mark.slow
 def test_streams_and_micro_batches_go_on_from_each_others_rows(job: Bank) -> None:
     job.stopped("exactly-once", PLAIN, "--no-spark", "--drain")
-    job.stopped("micro-batch", INDEXED, "--changed")
+    job.stopped("micro-batch", INDEXED, "--changed", "--drain")
     job.stopped("exactly-once", INDEXED, "--no-spark", "--drain")
     job.ended("micro-batch", INDEXED)
     said = job.scratch.type("query", "job.yaml", "by_rest[1]", "--json")
     assert said.code == 0 and json.loads(said.text)["rows"][0]["state"], said.text
+
+
+@pytest.mark.slow
+def test_streams_and_micro_batches_go_on_behind_each_others_deaths(job: Bank) -> None:
+    job.stopped("exactly-once", INDEXED, "--no-spark", by=signal.SIGKILL)
+    job.stopped("micro-batch", INDEXED, by=signal.SIGKILL)
+    job.stopped("exactly-once", INDEXED, "--no-spark", by=signal.SIGKILL)
+    job.ended("micro-batch", INDEXED)
 
 
 @pytest.mark.slow
@@ -219,7 +235,10 @@ def test_both_go_on_from_the_rows_that_a_history_has_left(job: Bank, tmp_path: P
     pq.write_table(pa.table({"n": pa.array(range(1, 500), pa.int64())}), tmp_path / "history" / "a.parquet")
     said = job.scratch.type("bootstrap", "job.yaml", "numbers=history", within=120)
     assert said.code == 0, said.text
-    said = job.scratch.type("run", "job.yaml", "--runner", "batch", within=120)
+    (tmp_path / "nowhere.yaml").write_text(
+        (tmp_path / "job.yaml").read_text() + "  spark: {master: nowhere}\n"
+    )  # no Spark would start there
+    said = job.scratch.type("run", "nowhere.yaml", "--runner", "batch", within=120)
     assert said.code == 1 and "began with a history, whose state no batch has" in said.text, said.text
     job.stopped("micro-batch", PLAIN)
     job.ended("exactly-once", INDEXED, "--no-spark", "--changed")

@@ -43,6 +43,18 @@ def test_a_stream_and_a_batch_of_one_manifest_deliver_the_same_once(tmp_path: Pa
     assert answer(tmp_path, "audit", "job.yaml")["clean"]
 
 
+def test_a_second_start_beside_micro_batches_is_refused_and_takes_nothing_from_them(tmp_path: Path) -> None:
+    write(tmp_path, "micro-batch", "{count: 6000, rate: 600}")
+    run = started(tmp_path, "run", "job.yaml", "--json")
+    committed = partial(newer_than, tmp_path / "store" / "indexes", set())
+    eventually(committed, "an epoch is committed", within=300)
+    second = started(tmp_path, "run", "job.yaml")
+    _, errors = second.communicate(timeout=300)
+    assert second.returncode == ExitCode.ALREADY_RUNNING, errors
+    said, errors = run.communicate(timeout=300)
+    assert json.loads(said)["outcome"] == "completed", errors
+
+
 @pytest.mark.slow
 def test_a_stream_goes_on_from_the_state_of_micro_batches(tmp_path: Path) -> None:
     """One that is stopped somewhere on the way; the stream does the rest."""

@@ -156,7 +156,7 @@ class Site:
             spark_session(),
             self.job,
             committed,
-            self.path / "checkpoint",
+            self.path / "spark",
             interval=0.01,
             most_runs=most_runs,
             looked=lambda: None,

@@ -66,13 +66,13 @@ LINES = [
         "run --drain",
         "",
         "run job.yaml --drain --runner batch",
-        refused="--drain is of the streaming runner, and this is batch",
+        refused="--drain is not of the batch runner",
     ),
     Line(
         "run --drain",
-        "",
-        "run micro.yaml --drain",
-        refused="--drain is of the streaming runner, and this is micro-batch",
+        "run job.yaml --runner micro-batch",
+        "run job.yaml --runner micro-batch --drain",
+        "calls",
     ),
     Line("run --run-folder", "run job.yaml", "run job.yaml --run-folder elsewhere", "calls"),
     Line("run --changed", "run job.yaml", "run job.yaml --changed", "calls"),
@@ -85,7 +85,7 @@ LINES = [
         "run --no-spark",
         "",
         "run job.yaml --no-spark --runner batch",
-        refused="--no-spark is of the streaming runner",
+        refused="--no-spark is not of the batch runner",
     ),
     Line("reset JOB", "reset job.yaml", "reset micro.yaml"),
     Line("reset --run-folder", "reset job.yaml", "reset job.yaml --run-folder nowhere"),
@@ -125,6 +125,12 @@ LINES = [
         "",
         "query job.yaml last['A'] --at strict",
         refused="has no port for queries: add queries:",
+    ),
+    Line(
+        "query --at",
+        "",
+        "query micro.yaml last['A'] --at stale",
+        refused='micro-batches, which have no worker that could be asked: ask at="committed"',
     ),
     Line("query --at-least", "query job.yaml last['A']", f"query job.yaml last['A'] --at-least {2**64}"),
     Line("query --prefix", "query job.yaml last", "query job.yaml last --prefix B"),
@@ -311,7 +317,7 @@ def terminal(
     launcher = type("Launcher", (StandInLauncher,), {"calls": made.calls})
     monkeypatch.setattr("flamestream.local.launcher.Launcher", launcher)
     for module in ("batch", "microbatch"):
-        without(f"flamestream.cli.{module}", monkeypatch, run=made.noted(module, 0))
+        without(f"flamestream.cli.spark.{module}", monkeypatch, run=made.noted(module, 0))
 
     def with_spark(*given: Any, **options: Any) -> Report:
         made.calls.append("audit with Spark")

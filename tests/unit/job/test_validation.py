@@ -118,9 +118,19 @@ def test_no_state_is_forgotten_that_the_graph_has(job: JobFolder, named: str) ->
     code = "import flamestream as fs\ngraph = fs.Graph('upper')\n"
     code += f"graph.source('lines').group(2, key=len, {named}).sink('shouts')\n"
     with pytest.raises(
-        ManifestError, match=r"graph 'upper' has an operation 'pairs', so its state is not forgotten"
+        ManifestError,
+        match=r"graph 'upper' has an operation or a table 'pairs', so its state is not forgotten",
     ):
         checked(job.write(code, upgrade="{drop: [gone, pairs]}"))
+
+
+def test_no_table_is_forgotten_that_the_graph_has(job: JobFolder) -> None:
+    code = "import flamestream as fs\ngraph = fs.Graph('upper')\ntable = graph.table('seen', initial=int)\n"
+    code += "graph.source('lines').upsert(table, key=len).committed.sink('shouts')\n"
+    with pytest.raises(
+        ManifestError, match="has an operation or a table 'seen', so its state is not forgotten"
+    ):
+        checked(job.write(code, upgrade="{drop: [gone, seen]}"))
 
 
 def test_a_journal_makes_a_source_that_needs_one_acceptable(job: JobFolder) -> None:

@@ -18,6 +18,7 @@ import typer
 from flamestream.audit.canary import Canary
 from flamestream.audit.canary_run import most_of
 from flamestream.cli.changes import canary
+from flamestream.cli.changes.drops import warn_of_drops
 from flamestream.cli.frame import ManifestFile, RunFolderOption
 from flamestream.cli.output import Json, answer
 from flamestream.cli.snapshots import newest
@@ -91,6 +92,7 @@ def _upgrade(job: CheckedJob, folder: RunFolder, timeout: float, json: bool) -> 
         told = f"job {job.job.name!r} runs this code already"
         answer({"job": job.job.name, "code": job.code, "made": False}, told, json)
         return
+    warn_of_drops(job.job)
     store = store_from(job.job.store)
     with suppress(StoreUnavailable):  # workers look again, at all that they load
         look(job.graph, store, lambda: newest(job.job))
@@ -161,6 +163,11 @@ def _say_plan(job: CheckedJob, json: bool) -> None:
 def _say_diff(job: CheckedJob, folder: RunFolder, json: bool) -> None:
     """From the newest snapshot, whether the job runs or not."""
     name, info = job.job.name, folder.info()
+    if info is not None and not info.address and not info.config:
+        raise UserError(
+            f"job {name!r} ran in batches of Spark, and --diff compares code with that of a stream: --plan says what "
+            "becomes of its state; `flamestream run --changed` goes on with the code of now"
+        )
     if info is None or not info.config:
         raise UserError(f"job {name!r} was never run here (run folder {folder.path}): nothing is to compare")
     runs = told_to_workers(folder, info)
@@ -190,8 +197,8 @@ def _running(folder: RunFolder, job: str) -> RunInfo:
         )
     if not info.address:
         raise UserError(
-            f"job {job!r} runs in batches of Spark, and those take no other code meanwhile: stop it, and start it by "
-            "`flamestream run --changed`"
+            f"job {job!r} runs in batches of Spark, and those take no other code meanwhile: stop it behind a batch "
+            "(of a run with --drain by Ctrl-C), and start it by `flamestream run --changed`"
         )
     if not info.config:
         raise UserError(

@@ -32,6 +32,7 @@ from flamestream.cli.spark.frames import spark_for
 from flamestream.connectors import sinks
 from flamestream.connectors.files.chunks import Chunk, chunks_of
 from flamestream.connectors.files.pieces import Piece, Runs
+from flamestream.core.protocol.snapshot import CodeSpan
 from flamestream.fenced.reading import check_owner, owner_of
 from flamestream.job.drills.status import CodeResult
 from flamestream.job.recorded import recorded_sources
@@ -69,6 +70,8 @@ def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool 
     with cluster_state_of(folder) as zookeeper:
         last = committed_here(folder, zookeeper, checked.job.identity, checked.job.store)
 
+    _judged(spans_behind(last), checked, changed=changed)
+
     def again() -> LastCommit:
         with cluster_state_of(folder) as zookeeper:
             return committed_here(folder, zookeeper, checked.job.identity, checked.job.store)
@@ -77,6 +80,14 @@ def audited_with_spark(checked: CheckedJob, folder: RunFolder, *, changed: bool 
     place = tempfile.TemporaryDirectory(dir=folder.made().path, prefix="audit-")
     with place as scratch, spark_for(checked, RunFolder(Path(scratch))) as driver, raised_in_tasks():
         return audited_in(session_of(driver), checked, last, begun(folder), again=again, changed=changed)
+
+
+def _judged(spans: Sequence[CodeSpan], checked: CheckedJob, *, changed: bool) -> tuple[Time, str]:
+    """As `judged_until`: here the code of now is the only one."""
+    try:
+        return judged_until(spans, checked.code, all_of_it=changed)
+    except UserError as error:
+        raise UserError(f"{error}. Without --spark the copies that the run folder has are taken") from error
 
 
 def audited_in(
@@ -93,7 +104,7 @@ def audited_in(
     chunks = [(number, chunk) for number, name in sinks.items() for chunk in _chunks(checked, name)]
     # (!) Behind the sinks: other code may have taken over since `last`, and they have its results.
     spans = spans_behind(last if again is None else again())
-    until, edits = judged_until(spans, checked.code, all_of_it=changed)
+    until, edits = _judged(spans, checked, changed=changed)
     recorded = RecordedInput(recorded_sources(checked, cut=cut), checked.sources, last)
     if recorded.savepoint is not None:
         raise UserError(

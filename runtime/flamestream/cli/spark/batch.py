@@ -3,12 +3,10 @@
 Does not: compute anything (spark/frames/batch.py).
 """
 
-from flamestream.audit.begun import begun
 from flamestream.cli.output import errors, say_outcome
 from flamestream.cli.spark.frames import attempt_of, spark_for, write_status
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.validation import CheckedJob
-from flamestream.model.errors import UserError
 from flamestream.node.run_folder import RunFolder
 from flamestream.spark.batches.frame_job import frame_job, lacks_answers
 from flamestream.spark.frames.batch import run_batch
@@ -22,23 +20,21 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
     # What cannot be done is refused before Spark starts.
     stages_of(checked.graph)
     frames = frame_job(checked, takes_answers=True)
-    with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
-        if begun(folder) is not None:
-            raise UserError(
-                f"job {checked.job.name!r} began with a history, whose state no batch has: run it as a stream, or "
-                "with --runner micro-batch"
-            )
-        attempt = records.record.attempt
+    with (
+        attempt_of(checked, folder.made(), changed=changed, takes_history=False) as records,
+        spark_for(checked, folder) as driver,
+    ):
+        record = records.record
         folder.status_file.unlink(missing_ok=True)
         if errors.is_terminal and not json:
-            errors.print(f"job {checked.job.name!r}: attempt {attempt}, a batch", markup=False)
+            errors.print(f"job {checked.job.name!r}: attempt {record.attempt}, a batch", markup=False)
         with raised_in_tasks():
-            report = run_batch(session_of(driver), frames, attempt)
+            report = run_batch(session_of(driver), frames, record.attempt)
     job, problem = checked.job.name, report.problem
     if not problem and report.unanswered:
         problem = lacks_answers(report.unanswered)
     outcome, category = ("failed", "user") if problem else ("completed", "")
-    write_status(folder, job, attempt, outcome, problem)
+    write_status(folder, job, record, report.delivered, outcome, problem)
     text = f"{report.delivered:,} results delivered" + (
         f", {report.repeated:,} were there already" if report.repeated else ""
     )

@@ -7,12 +7,14 @@ Keeps: one runner of a job at a time in a run folder (the launcher's claim). Doe
 (spark/).
 """
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 import msgspec
 
+from flamestream.audit.begun import begun
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.job.application import folders_of
@@ -26,7 +28,7 @@ from flamestream.machine.process_identity import ProcessIdentity
 from flamestream.model.errors import ClusterStateUnavailable, UserError
 from flamestream.model.ids import Attempt, Epoch, LayoutVersion, WorkerId
 from flamestream.model.layout import Layout
-from flamestream.model.time import START
+from flamestream.model.time import START, timestamp_of
 from flamestream.node.kept_code import keep
 from flamestream.node.run_folder import RunFolder, RunInfo
 from flamestream.spark.frames.session import frames_settings
@@ -59,7 +61,8 @@ class Records:
 
 @contextmanager
 def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
-    """A Spark that starts. Only in the main thread."""
+    """A Spark that starts. Only in the main thread, and where nobody else's is (!): what that one has in its folder
+    would go. So a job is claimed before."""
     asked = checked.job.spec.spark
     settings = frames_settings(
         cores=checked.job.spec.workers.least, scratch=folder.path / "spark", master=asked.master or "",
@@ -71,9 +74,11 @@ def spark_for(checked: CheckedJob, folder: RunFolder) -> Iterator[SparkDriver]:
 
 
 @contextmanager
-def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iterator[Records]:
-    """The job claimed, and its record with the next attempt. Raises AlreadyRunning, UserError if it may not
-    start so (starting.py)."""
+def attempt_of(
+    checked: CheckedJob, folder: RunFolder, *, changed: bool, takes_history: bool = True
+) -> Iterator[Records]:
+    """The job claimed, and its record with the next attempt. Raises AlreadyRunning, UserError if it may not start so
+    (starting.py), or began with a history that the runner does not take."""
     with EmbeddedZooKeeper(folder.zookeeper) as zookeeper, ClusterState(zookeeper.access) as state:
         claim = SingleInstance(state, checked.job.identity)
         try:
@@ -90,6 +95,11 @@ def attempt_of(checked: CheckedJob, folder: RunFolder, *, changed: bool) -> Iter
         records = ZooKeeperJobRecords(state, checked.job.identity)
         # behind the claim: nobody else changes what it reads
         may_start(checked, folder, records, changed=changed)
+        if not takes_history and begun(folder) is not None:
+            raise UserError(
+                f"job {checked.job.name!r} began with a history, whose state no batch has: run it as a stream, or "
+                "with --runner micro-batch"
+            )
         lineage.claim(store_from(checked.job.store, create=True), folder, checked.job.name, checked.job.store)
         folder.write("run.json", info)
         # for an audit, once it is another
@@ -124,11 +134,15 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
 
 
 def write_status(
-    folder: RunFolder, job: str, attempt: int, outcome: str, message: str = "", epoch: int = 0
-) -> None:
-    """Write the status that `status` and `audit` read."""
+    folder: RunFolder, job: str, record: JobRecord, delivered: int, outcome: str, message: str = "",
+    epoch: int = 0,
+) -> None:  # fmt: skip
+    """Write the status that `status` and `audit` read. `delivered`: results of this attempt; `epoch`: the committed
+    one, of a job that commits any."""
     status = JobStatus(
-        job=job, pid=ProcessIdentity.of_this_process().pid, updated=0, phase="batch", attempt=attempt,
-        epoch=epoch, outcome=outcome, category="user" if outcome == "failed" else "", message=message,
+        job=job, pid=ProcessIdentity.of_this_process().pid, updated=time.time_ns() // 1_000, phase="batch",
+        code=record.code, attempt=record.attempt, epoch=epoch, cut=record.cut,
+        cut_time=timestamp_of(record.cut), items_out=delivered,
+        outcome=outcome, category="user" if outcome == "failed" else "", message=message,
     )  # fmt: skip
     folder.write(folder.status_file.name, status)

@@ -6,6 +6,7 @@ Does not: compute anything (spark/frames/microbatch.py).
 
 import signal
 from collections.abc import Callable
+from contextlib import ExitStack
 
 from flamestream.audit.begun import begun
 from flamestream.cli.output import say_outcome
@@ -23,33 +24,36 @@ from flamestream.spark.frames.session import session_of
 from flamestream.spark.frames.stages import stages_of
 
 
-def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: bool) -> ExitCode:
-    """Run it; how it ended is said and returned."""
+def run(
+    checked: CheckedJob, folder: RunFolder, *, drain: bool = False, changed: bool = False, json: bool
+) -> ExitCode:
+    """Run it; how it ended is said and returned. `drain`: a signal lets the batch at hand commit."""
     # What cannot be done is refused before Spark starts.
     stages_of(checked.graph)
     frame_job(checked, takes_answers=True)
     job, spec = checked.job, checked.job.spec
-    with spark_for(checked, folder.made()) as driver, attempt_of(checked, folder, changed=changed) as records:
+    with ExitStack() as running:
+        records = running.enter_context(attempt_of(checked, folder.made(), changed=changed))
         began = begun(folder)
         frames = frame_job(checked, START if began is None else began.time, takes_answers=True)
         committed = Committed(
             records.record, records.write, job.store, checked.graph, local_coordinator(checked)
         )
+        driver = running.enter_context(spark_for(checked, folder))
 
         def status(outcome: str = "", message: str = "") -> None:
-            write_status(
-                folder, job.name, records.record.attempt, outcome, message, committed.record.committed
-            )
+            record, count = committed.record, batches.totals.delivered
+            write_status(folder, job.name, record, count, outcome, message, record.committed)
 
         batches = MicroBatches(
-            session_of(driver), frames, committed, folder.path / "micro-batch",
+            session_of(driver), frames, committed, folder.path / "spark",
             interval=float(spec.checkpoint.interval), most_runs=spec.limits.runs, looked=status,
         )  # fmt: skip
         status()
-        stopped, totals = _until_stopped(batches), batches.totals
-        if not (stopped or totals.problem) and batches.unanswered:
+        ended, totals = _until_stopped(batches, drain), batches.totals
+        if ended == "completed" and not totals.problem and batches.unanswered:
             totals.problem = lacks_answers(batches.unanswered)
-        outcome = "failed" if totals.problem else "stopped" if stopped else "completed"
+        outcome = "failed" if totals.problem else ended
         status(outcome, totals.problem)
     epoch, category = committed.record.committed, "user" if totals.problem else ""
     text = f"{totals.delivered:,} results delivered in {totals.batches} batches; epoch {epoch}"
@@ -63,14 +67,18 @@ def run(checked: CheckedJob, folder: RunFolder, *, changed: bool = False, json: 
     return ExitCode.JOB_FAILED if totals.problem else ExitCode.OK
 
 
-def _until_stopped(batches: MicroBatches) -> bool:
-    """Run it. True if a signal ended it."""
-    stopped = False
+def _until_stopped(batches: MicroBatches, drain: bool) -> str:
+    """Run it: completed, or how a signal ended it."""
+    ended = "completed"
 
     def stop(*_: object) -> None:
-        nonlocal stopped
-        stopped = True
-        batches.stop()
+        nonlocal ended
+        if drain and ended == "completed":
+            ended = "drained"
+            batches.drain()
+        else:
+            ended = "stopped"
+            batches.stop()
 
     before: dict[int, Callable[..., object] | int | None] = {
         number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)
@@ -84,4 +92,4 @@ def _until_stopped(batches: MicroBatches) -> bool:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    return stopped
+    return ended

@@ -57,10 +57,17 @@ def way_back(index: SnapshotIndex, graph: str, ours: Inventory) -> str:
     return misfit(following, index.graph, index.inventory)
 
 
+def idle_drops(index: SnapshotIndex, drop: Collection[str]) -> list[str]:
+    """Those names of `drop` that a snapshot has nothing of."""
+    theirs = index.inventory
+    known = set() if theirs is None else {name.removesuffix(BRACKETS) for name in theirs.sources}
+    for each in listed(theirs).values():
+        known |= {each.name, each.was, *tables_in(each.form)}
+    return sorted({*drop} - known)
+
+
 def _of_state(index: SnapshotIndex, ours: Inventory, drop: Collection[str]) -> Iterator[Change]:
-    before, unknown = listed(index.inventory), set(drop)
-    for each in before.values():
-        unknown -= {each.name, each.was, *tables_in(each.form)}
+    before = listed(index.inventory)
     for each in ours.operations:
         if each.form == MARKS:
             continue
@@ -78,7 +85,7 @@ def _of_state(index: SnapshotIndex, ours: Inventory, drop: Collection[str]) -> I
         if gone.form != MARKS:
             named = {gone.name, gone.was}.intersection(drop)
             yield Change("state", gone.name, _lost(bool(named)))
-    for name in sorted(unknown):
+    for name in idle_drops(index, drop):
         yield Change("state", name, "is named by upgrade.drop, and is not there")
 
 

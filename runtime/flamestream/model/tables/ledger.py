@@ -160,7 +160,10 @@ class Ledger:
     def decided(self, where: str) -> Stream[Any]:
         """(number of the function, decision) of each transaction. Raises GraphError if there is none."""
         if self.decisions is None:
-            raise GraphError(f"{where}: no transaction of graph {self.graph.name!r} stands before it")
+            raise GraphError(
+                f"{where}: no transaction of graph {self.graph.name!r} stands before it: write it below the first "
+                "transact or upsert"
+            )
         return self.decisions
 
 

@@ -1,18 +1,20 @@
 """The micro-batch runner: a job as a Structured Streaming query, each batch of which is an epoch.
 
-Spark decides which runs a batch has and writes that down first (its offset log). `foreachBatch` then computes
-the batch with what keys had before, delivers, writes the new states as segments, and commits all of it by one
-compare-and-set of the job record. A batch that is run again after a crash has the same runs: what was
-committed is passed over, what was only delivered is compared and dropped.
+Spark asks how far a batch comes and has its runs read. `foreachBatch` then computes it with what keys had before,
+delivers, writes the new states as segments, and commits all of it by one compare-and-set of the job record.
+
+A query begins where the job record is, whoever has written that, with a checkpoint that no other query has had: what
+Spark would remember of an earlier one says nothing about what has been committed since. So a batch that is computed
+again may end elsewhere than the one that died: what was delivered is compared and dropped, by a later batch if it lies
+behind this one's end.
 
 Of journalled sources it reads what a stream has recorded, so of calls the answers. Requests that have none
 are rows of the snapshot: a batch has those of the one before.
 
-Keeps: exactly once per sink and batch; the bytes of the other runners; epoch = batch number + 1 + what was
-committed before the query's first batch. Does not: make calls, or stamp.
+Keeps: exactly once per sink; the bytes of the other runners; no number of an epoch is used twice. Does not: make
+calls, or stamp.
 """
 
-import json
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from flamestream.connectors.files.windows import Cut
-from flamestream.model.errors import Corrupt, FlameStreamError, Retryable, UserError
+from flamestream.model.errors import FlameStreamError, Retryable, UserError
 from flamestream.model.meta import floor
 from flamestream.model.time import Time
 from flamestream.spark.calls.pairing import with_requests
@@ -32,6 +34,7 @@ from flamestream.spark.frames.job import FrameJob
 from flamestream.spark.frames.pipeline import levels_of
 from flamestream.spark.frames.raised import raised_in_tasks
 from flamestream.spark.frames.runs_source import cut_of, source_for
+from flamestream.spark.frames.slot_output import BEYOND
 
 LOOK: Final = 0.2
 
@@ -51,27 +54,31 @@ class _Stopped(Exception):
 
 
 class MicroBatches:
-    """A query, from its start to its end. `checkpoint` is Spark's; `interval` the seconds between batches."""
+    """A query, from its start to its end. `scratch`: a folder for Spark's checkpoint; `interval`: the seconds between
+    batches."""
 
     def __init__(
         self,
         spark: Any,
         job: FrameJob,
         committed: Committed,
-        checkpoint: Path,
+        scratch: Path,
         *,
         interval: float,
         most_runs: int,
         looked: Callable[[], None],
     ) -> None:
         job = replace(job, inputs=as_recorded(job.inputs))
-        self._spark, self._job, self._committed, self._checkpoint = spark, job, committed, checkpoint
+        self._spark, self._job, self._committed = spark, job, committed
+        # a name of its own (!): an orphan of the attempt before may still write into that one's
+        self._checkpoint = scratch / f"micro-batch-{committed.record.attempt}"
         self._interval, self._most, self._looked = interval, most_runs, looked
         self._planner = planner_of(job.inputs, most_runs)
         self._meaning = job.meaning(keep_state=True)
         self._partitions = partitions_for(spark, job.slots, 1)
         self._end = self._planner.end()
-        self._over = threading.Event()
+        self._over, self._draining = threading.Event(), threading.Event()
+        self._busy = False
         self._error: FlameStreamError | None = None
         self.totals = Totals()
 
@@ -84,6 +91,8 @@ class MicroBatches:
         try:
             while not self._over.wait(LOOK) and query.isActive:
                 self._looked()
+                if self._draining.is_set() and not self._busy:
+                    self._over.set()
             failed = None if self._over.is_set() else query.exception()
         finally:
             query.stop()
@@ -100,44 +109,24 @@ class MicroBatches:
         return sum(ref.rows for ref in self._committed.requests)
 
     def stop(self) -> None:
-        """Safe in a signal handler."""
+        """Be over at once: what a batch has delivered is not committed then. Safe in a signal handler."""
         self._over.set()
 
+    def drain(self) -> None:
+        """Be over when the batch at hand is committed. Safe in a signal handler."""
+        self._draining.set()
+
     def _start(self, first: Cut | None) -> Any:
-        base = self._base()
+        begun = self._committed.record.announced
         source = source_for(self._job, self._meaning, self._most, first)
         self._spark.dataSource.register(source)
         writer = self._spark.readStream.format(source.name()).load().writeStream
-        writer = writer.foreachBatch(lambda rows, number: self._batch(rows, base + number + 1, number))
+        writer = writer.foreachBatch(lambda rows, number: self._batch(rows, begun + number + 1, number))
         return (
             writer.option("checkpointLocation", str(self._checkpoint))
             .trigger(processingTime=f"{self._interval} seconds")
             .start()
         )
-
-    def _base(self) -> int:
-        """The epoch that was committed before the query's batch 0; written down at its first start."""
-        file = self._checkpoint.with_name(self._checkpoint.name + "-base.json")
-        committed = self._committed.record.committed
-        if not file.exists():
-            if (self._checkpoint / "offsets").exists():
-                raise Corrupt(
-                    f"{file} is gone, but Spark's checkpoint beside it is there: restore it, or remove both "
-                    "to begin at the job record"
-                )
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(json.dumps({"committed": committed}))
-        base = int(json.loads(file.read_text())["committed"])
-        done = max((int(path.name) + 1 for path in (self._checkpoint / "commits").glob("[0-9]*")), default=0)
-        # One more than Spark knows of: the record was written, and the query died before Spark's own commit.
-        if not base + done <= committed <= base + done + 1:
-            raise UserError(
-                f"Spark's checkpoint {self._checkpoint} has {done} batches behind epoch {base}, but the job "
-                f"is at epoch {committed}: "
-                "another runner has gone on since, or one of them was restored. To go on from the job "
-                f"record, remove the checkpoint and {file.name} beside it"
-            )
-        return base
 
     def _first(self) -> Cut | None:
         index = self._committed.index
@@ -150,13 +139,14 @@ class MicroBatches:
     # --- a batch: in a thread of py4j's ---------------------------------------------------------------------
 
     def _batch(self, rows: Any, epoch: int, number: int) -> None:
+        self._busy = True  # before it looks whether this is drained (!): from here on a drain waits for it
         try:
-            if self._committed.record.committed < epoch:
-                if self._over.is_set():
-                    # Not a return (!): Spark would write down as done what nobody has computed.
-                    raise _Stopped(f"batch {number} began when the run was over: it is for the next one")
-                self._compute(rows, epoch, self._cut(number))
-            if self._at_end(self._committed.record.cut):
+            if self._over.is_set() or self._draining.is_set():
+                self._over.set()
+                # Not a return (!): Spark would go on behind what nobody has computed.
+                raise _Stopped(f"batch {number} began when the run was over: it is for the next one")
+            self._compute(rows, epoch, self._cut(number))
+            if self._draining.is_set() or self._at_end(self._committed.record.cut):
                 self._over.set()
         except FlameStreamError as error:
             # A stop ends the batch that it finds: that is no failure, and the next start computes it again.
@@ -164,6 +154,8 @@ class MicroBatches:
                 self._error = error
             self._over.set()
             raise
+        finally:
+            self._busy = False
 
     def _compute(self, rows: Any, epoch: int, cut: Cut) -> None:
         committed, places = self._committed, self._job.sink_places()
@@ -172,7 +164,8 @@ class MicroBatches:
         results = with_requests(results, place.store, committed.requests, place.numbers)
         deliver = Deliver(
             self._job.name, places, self._job.slots, self._partitions, committed.record.attempt,
-            compare=self._job.exactly_once, floor=floor(committed.record.cut), earlier=committed.place,
+            compare=self._job.exactly_once, floor=floor(committed.record.cut),
+            until=BEYOND if self._at_end(cut.time) else floor(cut.time), earlier=committed.place,
             calls=self._job.calls(), epoch=epoch,
         )  # fmt: skip
         with raised_in_tasks():

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from flamestream.core.protocol.changes import Change, changes, way_back
+from flamestream.core.protocol.changes import Change, changes, idle_drops, way_back
 from flamestream.core.protocol.inventory import inventory_of, next_inventory
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.graph import Graph
@@ -72,6 +72,10 @@ def test_a_table_that_goes_is_named_and_so_is_a_name_that_nothing_has() -> None:
     assert found[("state", "tables")] == "is kept" and found[("state", "b")] == "is dropped"
     assert "refused" in found[("state", "c")]
     assert found[("state", "d")] == "is named by upgrade.drop, and is not there"
+
+
+def test_a_source_may_be_dropped_by_its_name_too() -> None:
+    assert idle_drops(index(graph("sums")), ["clicks", "sums", "views"]) == ["views"]
 
 
 def test_a_state_of_another_version_is_migrated_and_one_of_another_name_was_that() -> None:

@@ -166,6 +166,7 @@ def test_answers_come_as_columns_of_arrow(bank: Bank) -> None:
     rest = bank.arrow(f"/tables/accounts?limit=100&cursor={told['cursor']}")
     every = sum(duckdb.from_arrow(page).sum("state").fetchall()[0][0] for page in (table, rest))
     assert every == sum(row["state"] for row in bank.get("/tables/accounts")[1]["rows"])
+    assert bank.arrow("/tables/accounts/q").to_pylist() == [{"name": "accounts", "key": "q", "state": 4}]
     asked = bank.arrow("/query", {"read": [["accounts", "p"], ["accounts", "nobody"]]})
     assert asked.to_pylist() == [
         {"name": "accounts", "key": "p", "state": 3}, {"name": "accounts", "key": "nobody", "state": None},

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -350,6 +351,22 @@ def test_and_from_the_last_epoch_too(bank: Bank) -> None:
         eventually(committed, "an epoch has it")
         found = dict(job.table("accounts").rows(at="committed"))
         assert found == {name: state for name, state in job.table("accounts").rows() if name in found}
+
+
+def test_status_says_how_many_were_decided_and_aborted(bank: Bank) -> None:
+    bank.post("+s5", "s x 1", "s x 9")
+
+    def told() -> bool:
+        workers = bank.scratch.status()["workers"]
+        return all(
+            sum(worker[name] for worker in workers) > 0 for name in ("transactions", "decisions", "aborted")
+        )
+
+    eventually(told, "the coordinator has heard of them")
+    assert re.search(
+        r"transactions on \S+: [\d,]+, [\d.]+% aborted, decided [\d.]+ times each, now when",
+        bank.scratch.type("status", "job.yaml").text,
+    )
 
 
 def test_the_command_asks_the_job_that_runs(bank: Bank) -> None:

@@ -326,7 +326,10 @@ mod tests {
             pending.touch(number, rows("a"));
         }
         pending.at_mut(newer).wrote.push((row("a"), Some(7)));
-        assert_eq!((pending.above(&row("a"), older), pending.above(&row("a"), newer)), (vec![two], vec![two]));
+        assert_eq!(
+            (pending.above(&row("a"), older), pending.above(&row("a"), newer)),
+            (vec![two], vec![two])
+        );
     }
 
     #[test]

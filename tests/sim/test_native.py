@@ -11,7 +11,7 @@ from flamestream.core.dataflow.parts import REFERENCE
 from flamestream.model.kernel import kernel
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.graphs import SimJob
-from flamestream.simulation.jobs.bank import bank_job, indexed_job, subgraph_job
+from flamestream.simulation.jobs.bank import bank_job, indexed_job, retracted_job, subgraph_job
 from flamestream.simulation.jobs.ready import ready_job
 from flamestream.simulation.jobs.ticks import ticking
 from flamestream.simulation.settings import GUARANTEES, Adjust, Plan, promising
@@ -51,6 +51,12 @@ def test_so_it_has_with_ready_made_and_vectorised_functions(first: int) -> None:
 def test_so_it_has_with_transactions(guarantee: str, first: int) -> None:
     for seed in range(first, first + 20):
         same(seed, promising(guarantee), bank_job(Random(seed)))
+
+
+@pytest.mark.parametrize("first", chunks(0, 100, 20, at_push=40))
+def test_so_it_has_with_transactions_that_are_taken_back(first: int) -> None:
+    for seed in range(first, first + 20):
+        same(seed, job=retracted_job(Random(seed)))
 
 
 @pytest.mark.parametrize("first", chunks(0, 100, 20, at_push=40))

@@ -1,14 +1,18 @@
 """Transactions through crashes: what they see, leave and answer is what a serial execution gives."""
 
 from random import Random
+from typing import Any
 
 import pytest
 
 from flamestream.core.dataflow.tables.patience import Patience
+from flamestream.core.dataflow.tables.transactions import Transactions
+from flamestream.model.ids import Slot
+from flamestream.model.meta import Meta
 from flamestream.model.tables.ledger import Table
 from flamestream.simulation.changes.hand_overs import handing_over
 from flamestream.simulation.graphs import key_of
-from flamestream.simulation.jobs.bank import bank_job, indexed_job, subgraph_job
+from flamestream.simulation.jobs.bank import bank_job, indexed_job, retracted_job, subgraph_job
 from flamestream.simulation.kinds import run
 from flamestream.simulation.settings import GUARANTEES, promising
 from flamestream.testing import simulate
@@ -38,6 +42,24 @@ def test_among_them_are_some_where_what_is_measured_lets_transactions_wait_and_g
         simulate(seed, job=bank_job(Random(seed)))
     assert turned.count(True) > 5
     assert turned.count(False) > 5
+
+
+@pytest.mark.parametrize("first", chunks(0, 200, 25, at_push=50))
+def test_so_they_are_where_transactions_are_taken_back_and_come_again(
+    monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    again, remove = [0], Transactions.remove
+
+    def noted(self: Transactions, slot: Slot, meta: Meta, payload: Any) -> Any:
+        again[0] += 1
+        return remove(self, slot, meta, payload)
+
+    monkeypatch.setattr(Transactions, "remove", noted)
+    delivered = [
+        simulate(seed, job=retracted_job(Random(seed))).delivered for seed in range(first, first + 25)
+    ]
+    assert sum(map(bool, delivered)) > 20
+    assert again[0] > 1_000
 
 
 def test_so_they_are_with_an_index_that_they_keep() -> None:

@@ -20,7 +20,7 @@ from flamestream.simulation.clients import asked
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.graphs import SimJob
 from flamestream.simulation.jobs import ticks
-from flamestream.simulation.jobs.bank import bank_job, indexed_job, subgraph_job
+from flamestream.simulation.jobs.bank import bank_job, indexed_job, retracted_job, subgraph_job
 from flamestream.simulation.jobs.calls import asking_job
 from flamestream.simulation.jobs.event_time import arrival_job, clock_job, event_time_job
 from flamestream.simulation.jobs.productions import production_job
@@ -63,7 +63,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType({
         "windows and clocks, of late records too", _one_of(event_time_job, arrival_job, clock_job)
     ),
     "windows": Kind("sessions, joins, ranks and own programs", program_job, guarantees=("exactly-once",)),
-    "transactions": Kind("tables whose rows change together", _one_of(bank_job, subgraph_job)),
+    "transactions": Kind("tables whose rows change together", _one_of(bank_job, retracted_job, subgraph_job)),
     "new-index": Kind("tables that get an index while they run", indexed_job, ticks.ticking(), OF_ONE_CUT),
     "queries": Kind("clients ask for states", direct=asked, guarantees=LOOKED_BACK),
     "upgrades": Kind("the code changes", ticks.edited_job, ticks.ticking(), OF_ONE_CUT),

@@ -17,8 +17,10 @@ from flamestream.core.protocol.messages import PeerMessage, Undecided
 from flamestream.core.worker.acker import AckTable
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.rejoin import Rejoin
+from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.meta import Meta
+from flamestream.model.stream import Stream
 from flamestream.model.tables.transaction import State
 from flamestream.model.time import Time
 from flamestream.simulation.faults import Fault
@@ -27,11 +29,14 @@ from flamestream.simulation.graphs import (
     LETTERS,
     Payload,
     SimJob,
+    concatenation,
     digest,
     key_of,
+    rekey,
+    scatter,
     source_streams,
 )
-from flamestream.simulation.jobs.bank import bank_job, indexed_job
+from flamestream.simulation.jobs.bank import bank_job, indexed_job, retracted_job
 from flamestream.simulation.jobs.ticks import ticking
 from sim.variants.states import LOST_WORKERS
 from sim.variants.variant import BrokenVariant, directed, patch
@@ -39,6 +44,28 @@ from sim.variants.variant import BrokenVariant, directed, patch
 
 def _nobody(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
     return ()
+
+
+def _versions_too(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
+    """Another version of the same item, which has written the row, ends it as any writer does."""
+    its = self._touching.get(key, [])
+    at = next(place for place, other in enumerate([*its, one]) if other.place >= one.place)
+    for other in its[at:]:
+        if other is not one:
+            yield other
+            if key in other.wrote:
+                return
+
+
+def _any_version(self: Transactions, slot: Slot, meta: Meta, payload: Any) -> list[Change]:
+    """A tombstone takes the first of its item's versions."""
+    first = next((one for one in self._all if one.meta == meta), None)
+    return _remove(self, slot, meta, payload if first is None else first.item)
+
+
+def _of_all_alike(self: Waiting[Transaction], one: Transaction) -> None:
+    """With it all that have its place."""
+    self._all = {other for other in self._all if other.place != one.place}
 
 
 def _up_to_any(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
@@ -154,7 +181,22 @@ def _by_measure(rng: Random) -> SimJob:
 
 def _of_one_row(rng: Random) -> SimJob:
     """Each transaction changes what all above it have read."""
+    return _chained(*source_streams(rng, "bank"))
+
+
+def _retracted_row(rng: Random) -> SimJob:
+    """So does each that comes out of folds, by several ways."""
     graph, stream, sources = source_streams(rng, "bank")
+    for stage in (scatter, concatenation, rekey, concatenation, scatter):
+        stream = stage(rng, stream)
+    return _chained(graph, stream, sources)
+
+
+def _retracted_and_put_off(rng: Random) -> SimJob:
+    return replace(_retracted_row(rng), patience=0)
+
+
+def _chained(graph: Graph, stream: Stream[Payload], sources: int) -> SimJob:
     chained = graph.table("chained", initial=str)
 
     def chain(state: State, payload: Payload) -> Payload:
@@ -169,8 +211,26 @@ _take, _told_to_all = Acker.take, Acker.told
 _above, _written, _look_again = Transactions._above, Transactions._written, Dataflow._look_again
 _go_back, _loaded = KeyedState.go_back, Rejoin.loaded
 _row, _complete, _look = Transactions.row, Transactions.complete, Transactions.look
+_remove = Transactions.remove
+
+DELAYS = directed(Fault.FRAME_DELAY, Fault.CONTROL_DELAY, rate=0.02, spacing=2000, clump=4)
 
 VARIANTS = [
+    BrokenVariant(
+        "transactions told apart by meta alone", patch(Transactions, remove=_any_version), job=retracted_job
+    ),
+    BrokenVariant(
+        "repair that ends at another version of the same",
+        patch(Transactions, _above=_versions_too),
+        DELAYS,
+        _retracted_row,
+    ),
+    BrokenVariant(
+        "of two that are the same one waits",
+        patch(Waiting, discard=_of_all_alike),
+        DELAYS,
+        _retracted_and_put_off,
+    ),
     BrokenVariant("late transactions that repair nothing", patch(Transactions, _above=_nobody), job=bank_job),
     BrokenVariant("repair that ends at a reader", patch(Transactions, _above=_up_to_any), job=bank_job),
     BrokenVariant("repair before the next writer", patch(Transactions, _above=_up_to_writers), job=bank_job),
@@ -182,7 +242,7 @@ VARIANTS = [
     BrokenVariant(
         "repair under the cause at hand",
         patch(Dataflow, _look_again=_told_at_hand),
-        directed(Fault.FRAME_DELAY, Fault.CONTROL_DELAY, rate=0.02, spacing=2000, clump=4),
+        DELAYS,
         _of_one_row,
     ),
     BrokenVariant(
@@ -201,7 +261,7 @@ VARIANTS = [
     BrokenVariant(
         "the last that were put off, which repair nobody who was guessed meanwhile",
         patch(Transactions, look=_decided_for_itself),
-        directed(Fault.FRAME_DELAY, Fault.CONTROL_DELAY, rate=0.02, spacing=2000, clump=4),
+        DELAYS,
         _by_measure,
     ),
     BrokenVariant(

@@ -81,7 +81,14 @@ class Client:
 class World:
     """A door whose worker answers at once."""
 
-    def __init__(self, share: float, *, answers: bool = True, idle: float | None = None) -> None:
+    def __init__(
+        self,
+        share: float,
+        *,
+        answers: bool = True,
+        idle: float | None = None,
+        tables: list[str] | None = None,
+    ) -> None:
         """`idle`: the part of its time that the stream leaves; None: its worker always has something to do."""
         self.answers, self.left, self._idle = answers, list[int](), idle
         self.queries = list[Queried]()
@@ -89,7 +96,7 @@ class World:
         graph.source("in").reduce(name="seen", key=str, combine=fs.count()).sink("out")
         self.reactor, self.clients, self._most = Reactor(), list[Client](), 0
         self._told = 0
-        settings, reactor = Queries("h:1", share=share), self.reactor
+        settings, reactor = Queries("h:1", share=share, tables=tables or []), self.reactor
         self.door = QueryDoor(graph, "j", 16, settings, None, reactor, self._asked, self._waited)  # type: ignore[arg-type]
 
     def _waited(self) -> int:
@@ -115,6 +122,12 @@ class World:
         if not together:
             self.reactor.turn()
         return self.clients[-1]
+
+    def came(self, request: Request) -> Client:
+        """Another request."""
+        self.door._came(request, client := Client())  # type: ignore[arg-type]
+        self.reactor.turn()
+        return client
 
     @property
     def answered(self) -> int:
@@ -239,3 +252,27 @@ def test_a_question_that_others_would_have_to_wait_for_is_asked_alone(more: dict
     """A stale one may be one hop away, and a later time may take its time to come."""
     world, _ = _asking_together([["a"], ["b"]], **more)
     assert [len(query.lookups) for query in world.queries] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request("GET", "/v1/jobs/j/tables/seen/a", "", {}, b""),
+        Request("GET", "/v1/jobs/j/tables/seen", "", {}, b""),
+        Request("POST", "/v1/jobs/j/query", "", {}, b'{"read": [["seen", "a"]]}'),
+        Request("POST", "/v1/jobs/j/query", "", {}, b'{"scan": "seen"}'),
+    ],
+    ids=["a key", "a page", "a query", "a query for a page"],
+)
+def test_what_the_manifest_does_not_list_is_asked_for_in_no_way(request_: Request) -> None:
+    world = World(1.0, tables=["other"], idle=1.0)
+    world.reactor.time = 1_000_000
+    assert world.came(request_).answers == [(403, {})]
+    assert world.queries == []
+
+
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "POST"])
+def test_nothing_can_be_written(method: str) -> None:
+    world = World(1.0)
+    assert world.came(Request(method, "/v1/jobs/j/tables/seen/a", "", {}, b"1")).answers == [(405, {})]
+    assert world.queries == []

@@ -161,9 +161,10 @@ impl<V> Pending<V> {
     /// touched it, up to and including the next that has written it (!).
     pub fn above(&self, row: &RowKey, number: u32) -> Vec<u32> {
         let Some(its) = self.touching.get(row) else { return Vec::new() };
-        let start = its.partition_point(|other| self.at(*other).place() < self.at(number).place());
+        // (!) Another version of the same item is not above: who reads there reads of the two which wrote last.
+        let start = its.partition_point(|other| self.at(*other).meta <= self.at(number).meta);
         let mut found = Vec::new();
-        for other in its[start..].iter().copied().filter(|other| *other != number) {
+        for other in its[start..].iter().copied() {
             found.push(other);
             if self.at(other).has_written(row) {
                 break; // who reads above that one reads what it wrote
@@ -245,8 +246,11 @@ impl<V> Pending<V> {
         waiting.partition_point(|other| self.at(*other).place() < self.at(number).place())
     }
 
+    /// Two may have one place for a while: the same comes again before it has gone. Each waits for itself.
     fn is_in(&self, waiting: &VecDeque<u32>, number: u32) -> bool {
-        waiting.get(self.place_in(waiting, number)) == Some(&number)
+        let start = self.place_in(waiting, number);
+        let alike = |other: &&u32| self.at(**other).place() == self.at(number).place();
+        waiting.range(start..).take_while(alike).any(|other| *other == number)
     }
 }
 
@@ -311,6 +315,30 @@ mod tests {
         pending.forget(newer);
         assert_eq!(added(&mut pending, 9, b""), newer, "its number serves another");
         assert_eq!(pending.below(&9u64.to_be_bytes()), 1);
+    }
+
+    #[test]
+    fn versions_of_one_item_are_not_above_each_other() {
+        let mut pending = Pending::new();
+        let [older, newer] = [b"x", b"y"].map(|encoded| added(&mut pending, 1, encoded));
+        let two = added(&mut pending, 2, b"");
+        for number in [older, newer, two] {
+            pending.touch(number, rows("a"));
+        }
+        pending.at_mut(newer).wrote.push((row("a"), Some(7)));
+        assert_eq!(
+            (pending.above(&row("a"), older), pending.above(&row("a"), newer)),
+            (vec![two], vec![two])
+        );
+    }
+
+    #[test]
+    fn two_that_are_the_same_wait_each_for_itself() {
+        let mut pending = Pending::new();
+        let [one, other] = [1, 1].map(|time| added(&mut pending, time, b""));
+        pending.wait(vec![one, other, one, other], 1);
+        assert_eq!(pending.take_out(&1u64.to_be_bytes(), b""), Some(one));
+        assert_eq!((pending.take_lowest(&ALL), pending.take_lowest(&ALL)), (Some(other), None));
     }
 
     #[test]

@@ -3,8 +3,9 @@ owners.
 
 Transfers touch one to eight accounts, find some of them by reading others, are aborted by their function or by a
 check, raise, only read, or close an account; deposits come from an ordinary stream. A few accounts have most of them.
-Or they go through folds, one behind the other or side by side, in one transactional subgraph or in several. Or they
-read an index, which comes, goes and is back while the job runs.
+Or they come out of folds, which take them back when something comes late. Or they go through folds, one behind the
+other or side by side, in one transactional subgraph or in several. Or they read an index, which comes, goes and is back
+while the job runs.
 """
 
 from functools import partial
@@ -21,8 +22,11 @@ from flamestream.simulation.graphs import (
     LETTERS,
     Payload,
     SimJob,
+    concatenation,
     digest,
     key_of,
+    rekey,
+    scatter,
     source_streams,
 )
 
@@ -30,9 +34,12 @@ JUDGED = 4
 """Few, so that what is measured of some dozens of transfers changes how the next ones are decided."""
 
 
-def bank_job(rng: Random) -> SimJob:
-    """A bank; what becomes of a transfer depends on all before it."""
+def bank_job(rng: Random, *, retracted: bool = False) -> SimJob:
+    """A bank; what becomes of a transfer depends on all before it. `retracted`: transfers come out of folds, by
+    several ways: each may be taken back and come again, as another one or as the same."""
     graph, stream, sources = source_streams(rng, "bank")
+    for stage in (scatter, concatenation, rekey, concatenation) if retracted else ():
+        stream = stage(rng, stream)
     # a transfer is never allowed to take what is not there
     accounts = graph.table("accounts", initial=int, check=lambda _, balance: balance >= 0)
     owners: Table[str, Vector[int]] = graph.table("owners", initial=Vector, was="holders")
@@ -71,6 +78,11 @@ def bank_job(rng: Random) -> SimJob:
     if rng.random() < 0.5:
         accounts.changes().map(_told).sink("balances", key=key_of)
     return SimJob(graph, DEAD_LETTERS, _record(rng), sources, patience=_patience(rng), judged=JUDGED)
+
+
+def retracted_job(rng: Random) -> SimJob:
+    """A bank whose transfers come out of folds."""
+    return bank_job(rng, retracted=True)
 
 
 def subgraph_job(rng: Random) -> SimJob:

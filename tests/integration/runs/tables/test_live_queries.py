@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -166,6 +167,7 @@ def test_answers_come_as_columns_of_arrow(bank: Bank) -> None:
     rest = bank.arrow(f"/tables/accounts?limit=100&cursor={told['cursor']}")
     every = sum(duckdb.from_arrow(page).sum("state").fetchall()[0][0] for page in (table, rest))
     assert every == sum(row["state"] for row in bank.get("/tables/accounts")[1]["rows"])
+    assert bank.arrow("/tables/accounts/q").to_pylist() == [{"name": "accounts", "key": "q", "state": 4}]
     asked = bank.arrow("/query", {"read": [["accounts", "p"], ["accounts", "nobody"]]})
     assert asked.to_pylist() == [
         {"name": "accounts", "key": "p", "state": 3}, {"name": "accounts", "key": "nobody", "state": None},
@@ -349,6 +351,22 @@ def test_and_from_the_last_epoch_too(bank: Bank) -> None:
         eventually(committed, "an epoch has it")
         found = dict(job.table("accounts").rows(at="committed"))
         assert found == {name: state for name, state in job.table("accounts").rows() if name in found}
+
+
+def test_status_says_how_many_were_decided_and_aborted(bank: Bank) -> None:
+    bank.post("+s5", "s x 1", "s x 9")
+
+    def told() -> bool:
+        workers = bank.scratch.status()["workers"]
+        return all(
+            sum(worker[name] for worker in workers) > 0 for name in ("transactions", "decisions", "aborted")
+        )
+
+    eventually(told, "the coordinator has heard of them")
+    assert re.search(
+        r"transactions on \S+: [\d,]+, [\d.]+% aborted, decided [\d.]+ times each, now when",
+        bank.scratch.type("status", "job.yaml").text,
+    )
 
 
 def test_the_command_asks_the_job_that_runs(bank: Bank) -> None:

@@ -66,6 +66,8 @@ class Counting:
     refuses: bool = False
     """Each is aborted."""
     patience: int | None = None
+    adds: bool = False
+    """They add what they are, not 1."""
 
     def __post_init__(self) -> None:
         graph = fs.Graph("counting")
@@ -73,7 +75,7 @@ class Counting:
 
         def count(state: Any, number: int) -> tuple[int, int]:
             self.runs.append(number)
-            state[table, "hot"] += 1
+            state[table, "hot"] += number if self.adds else 1
             if self.refuses:
                 raise fs.Abort("refused")
             return number, state[table, "hot"]
@@ -95,6 +97,11 @@ class Counting:
     def go(self, *times: int) -> None:
         """One pass over tombstones of those."""
         self.flow.run([(*self._work(time)[:4], True) for time in times])
+
+    def version(self, time: int, number: int, *, gone: bool = False) -> None:
+        """One pass over another version of the item at a time; or over its tombstone."""
+        meta, cause, vertex, *_ = self._work(time)
+        self.flow.run([(meta, cause, vertex, number, gone)])
 
     def reached(self, time: int) -> None:
         """Nothing below it comes any more but of what is put off; then a pass, if there is something to do."""
@@ -171,6 +178,28 @@ def test_one_that_is_put_off_and_goes_was_never_there(parts: Parts) -> None:
     counting.go(5)
     counting.reached(9)
     assert (counting.runs, [payload for _, _, payload, _ in counting.outside.sent]) == ([7], [(7, 1)])
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_a_version_that_goes_again_is_undone_above_the_one_that_stays(parts: Parts) -> None:
+    """They come by several ways, so the one that stays may have come before."""
+    counting = Counting(parts, adds=True)
+    counting.version(5, 9)
+    counting.version(5, 3)
+    counting.version(7, 1)
+    counting.version(5, 3, gone=True)
+    assert counting.results() == [(9, 9), (1, 10)]
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_of_one_that_comes_twice_and_goes_once_the_other_is_decided(parts: Parts) -> None:
+    """A fold that goes back to what it gave before: that comes again before it has gone."""
+    counting = Counting(parts, patience=0, adds=True)
+    counting.version(5, 9)
+    counting.version(5, 9)
+    counting.version(5, 9, gone=True)
+    counting.reached(6)
+    assert counting.results() == [(9, 9)]
 
 
 @pytest.mark.parametrize("parts", PARTS)

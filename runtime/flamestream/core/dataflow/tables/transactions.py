@@ -21,7 +21,7 @@ time all is final: a row keeps a version a live cut, and transactions are forgot
 returns what must go out, all of it under the time of the transaction that it is of.
 """
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, Final
@@ -190,11 +190,11 @@ class Transactions(Accumulators):
 
     def _above(self, key: bytes, one: Transaction) -> Iterable[Transaction]:
         its = self._touching.get(key, [])
-        for other in its[bisect_left(its, one.place, key=_PLACE) :]:
-            if other is not one:
-                yield other
-                if key in other.wrote:  # who reads above that one reads what it wrote
-                    return
+        # (!) Another version of the same item is not above: who reads there reads of the two which wrote last.
+        for other in its[bisect_right(its, one.meta, key=_ORDER) :]:
+            yield other
+            if key in other.wrote:  # who reads above that one reads what it wrote
+                return
 
     # --- repair ---------------------------------------------------------------------------------------------
 

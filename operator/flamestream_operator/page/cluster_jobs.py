@@ -199,7 +199,8 @@ class ClusterJobs:
         if status.phase not in OVER:
             return Ran(state="running", began=began)
         code = CODES.get(status.phase, ExitCode.UNPROVEN)
-        return Ran(state="done", began=began, code=int(code), answer=msgspec.to_builtins(status))
+        ended = micros(status.finished_at)
+        return Ran(state="done", began=began, ended=ended, code=int(code), answer=msgspec.to_builtins(status))
 
     async def close(self) -> None:
         """End the looks for items."""

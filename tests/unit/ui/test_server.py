@@ -179,6 +179,27 @@ def test_a_graph_is_asked_for_once_an_application(
     asked(tmp_path, steps)
 
 
+@pytest.mark.parametrize(
+    ("query", "more"), [("", []), ("?definitions=yes", ["--definitions"]), ("?definitions=--x", [])]
+)
+def test_an_audit_is_by_definitions_too_if_it_is_asked_for(
+    tmp_path: Path, job: ShownJob, monkeypatch: pytest.MonkeyPatch, query: str, more: list[str]
+) -> None:
+    started: list[Any] = []
+
+    def start(_: Commands, name: tuple[str, ...], arguments: list[str], *, nice: int) -> Ran:
+        started.append(arguments)
+        return Ran(state="running")
+
+    monkeypatch.setattr(Commands, "start", start)
+
+    async def steps(client: Client) -> None:
+        assert (await client.post(f"/api/v1/jobs/sales/audit{query}", headers=LET_IN)).status == 202
+        assert started == [["audit", str(job.folder.path), *more, "--json"]]
+
+    asked(tmp_path, steps)
+
+
 def test_a_text_that_is_traced_is_no_option(tmp_path: Path, job: ShownJob) -> None:
     async def steps(client: Client) -> None:
         answer = await client.get("/api/v1/jobs/sales/item?text=--limit", headers=LET_IN)

@@ -59,7 +59,7 @@ function draw(plot: uPlot, marks: Mark[], shown: boolean): void {
     ctx.strokeStyle = ctx.fillStyle = colour(bad ? "--bad" : "--mark");
     if (mark.kind === "recovery" || mark.kind === "code") {
       let from = at - (mark.duration_ms ?? 0) / 1000;
-      for (const [name, took] of Object.entries(mark.steps_ms ?? {})) {
+      for (const [name, took] of Object.entries(mark.steps_ms ?? { all: mark.duration_ms ?? 0 })) {
         const left = plot.valToPos(from, "x", true);
         from += took / 1000;
         ctx.globalAlpha = 0.35;

@@ -34,6 +34,7 @@ export function sentence(mark: Mark): string {
 
 export function steps(mark: Mark): string {
   const found = Object.entries(mark.steps_ms ?? {});
+  if (!found.length && mark.duration_ms) return milliseconds(mark.duration_ms);
   return found.length ? `${milliseconds(mark.duration_ms)}: ${found.map(([name, took]) => `${name} ${milliseconds(took)}`).join(", ")}` : "";
 }
 

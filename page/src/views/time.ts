@@ -101,8 +101,10 @@ export const time: View = (root, place) => {
   }
 
   function mark(): void {
-    if (told.length + verdicts.length === marks.length && list.childElementCount) return;
-    marks = [...told, ...verdicts].sort((a, b) => moment(a) - moment(b));
+    const all = [...told, ...verdicts].sort((a, b) => moment(a) - moment(b));
+    // A verdict takes the place of the one before: as many marks may be others.
+    if (list.childElementCount && all.length === marks.length && all.at(-1)?.at === marks.at(-1)?.at) return;
+    marks = all;
     listed();
   }
 

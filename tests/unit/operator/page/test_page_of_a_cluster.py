@@ -594,6 +594,25 @@ def test_figures_begin_when_somebody_looks_and_marks_come_from_the_log() -> None
     asked(made, steps)
 
 
+def test_a_new_leaders_page_has_the_last_recovery_from_the_status_once() -> None:
+    made = shown()
+    told = {"cause": "lost w0.9", "time": "2023-11-14T22:13:24Z", "durationMs": 250.0, "attempt": 2}
+    made.runs(job("shop", "moved", recovery=told), told=status())
+
+    async def steps(session: Session) -> None:
+        async def marks() -> list[dict[str, Any]]:
+            return list((await found(session, "/api/v1/jobs/shop.moved/figures"))["marks"])
+
+        (mark,) = await marks()
+        assert (mark["kind"], mark["text"], mark["attempt"]) == ("recovery", "lost w0.9", 2)
+        assert (mark["at"], mark["duration_ms"]) == ("2023-11-14T22:13:24.000+00:00", 250.0)
+        for line in LOG_LINES:
+            made.history.handle(record("shop.moved", json.loads(line)))
+        assert [mark["text"] for mark in await marks() if mark["kind"] == "recovery"] == ["lost w0.0"]
+
+    asked(made, steps)
+
+
 def test_logs_are_of_all_its_pods_and_its_coordinator() -> None:
     made = shown()
     line = '{"at": "2026-11-27T10:00:0%d.000+00:00", "level": "info", "event": "%s", "worker": "%s"}'

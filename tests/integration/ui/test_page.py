@@ -133,6 +133,26 @@ def test_a_drill_is_started_and_its_verdict_is_shown(page: Page) -> None:
     assert page.faults_of_axe() == []
 
 
+def test_snapshots_say_their_size_why_they_are_kept_and_the_command_that_goes_on_from_them(
+    page: Page,
+) -> None:
+    page.view("#/jobs/job/snapshots")
+    page.browser.until("document.body.innerText.includes('committed: a start goes on from here')")
+    (row,) = [
+        each
+        for each in page.browser.value(
+            "[...document.querySelectorAll('tbody tr')].map(row => [...row.children].map(cell => cell.innerText))"
+        )
+        if each[2].startswith("committed")
+    ]
+    assert row[0].isdecimal() and " ago)" in row[1] and row[6].split()[-1] in ("B", "kB", "MB")
+    page.browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
+    button = "document.querySelector('[aria-label=\"Copy: flamestream run job.yaml\"]')"
+    page.browser.value(f"{button}.click(); 1")
+    page.browser.until(f"{button}.textContent === 'Copied'")
+    assert page.browser.value("navigator.clipboard.readText()") == "flamestream run job.yaml"
+
+
 def test_a_kill_that_is_a_drill_is_seen_in_the_line_of_gaps(page: Page) -> None:
     page.view("#/jobs/job/drill")
     page.browser.until("document.querySelectorAll('canvas').length === 1")

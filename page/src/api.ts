@@ -114,6 +114,37 @@ export interface Ran<T> {
   answer: (T & { error?: { message: string } }) | null;
 }
 
+// A row of `audit --definitions`.
+export interface Definition {
+  definition: number;
+  name: string;
+  printed: string;
+  strict: string | null;
+  reason: string;
+}
+
+export interface Audited {
+  records: number;
+  clean: boolean;
+  kept: boolean;
+  empty: boolean;
+  verdict: { delivered: number; lost: number; doubled: number; reordered: number; foreign: number; misplaced: number; not_due: number };
+  places: { sink: string; place: string; stands: number; examples: string[]; unknown: string[] }[];
+  input: { source: string; records: number; known_from: string; problems: string[] }[];
+  bounds: { epoch: number; complete: boolean };
+  first_difference: string;
+  definitions?: Definition[];
+  // What an operator has of input and bounds: sentences.
+  said?: string[];
+}
+
+export interface Drilled {
+  phase?: string;
+  reason?: string;
+  message?: string;
+  faults?: { victim: string; time: string; recoveryMs?: number; outputGapMs?: number }[];
+}
+
 export interface About {
   version: string;
   actions: boolean;

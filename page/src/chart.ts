@@ -1,7 +1,7 @@
 // Lines over time that share their axis, with marks drawn in.
 
 import uPlot from "uplot";
-import type { Mark } from "./api";
+import type { Figures, Mark } from "./api";
 import { clock } from "./format";
 import { LABELS, moment } from "./marks";
 
@@ -12,6 +12,8 @@ export interface Line {
   fill?: boolean;
 }
 
+export const GAP: Panel = { title: "Longest time without output", unit: "ms", lines: [{ column: "gap_ms", label: "gap", colour: "--line-3", fill: true }] };
+
 export interface Panel {
   title: string;
   unit: string;
@@ -21,6 +23,17 @@ export interface Panel {
 }
 
 export type Data = Record<string, (number | null)[]>;
+
+// Puts new samples behind those that are there, and keeps the newest.
+export function add(data: Data, news: Figures, most: number): void {
+  const at = news.columns.indexOf("at");
+  for (const sample of news.samples) {
+    const when = (sample[at] ?? 0) / 1e6;
+    if (when <= (data["at"]?.at(-1) ?? 0)) continue;
+    news.columns.forEach((name, column) => (data[name] ??= []).push(name === "at" ? when : (sample[column] ?? null)));
+  }
+  for (const column of Object.values(data)) column.splice(0, column.length - most);
+}
 
 export function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -46,7 +59,7 @@ function draw(plot: uPlot, marks: Mark[], shown: boolean): void {
     ctx.strokeStyle = ctx.fillStyle = colour(bad ? "--bad" : "--mark");
     if (mark.kind === "recovery" || mark.kind === "code") {
       let from = at - (mark.duration_ms ?? 0) / 1000;
-      for (const [name, took] of Object.entries(mark.steps_ms ?? {})) {
+      for (const [name, took] of Object.entries(mark.steps_ms ?? { all: mark.duration_ms ?? 0 })) {
         const left = plot.valToPos(from, "x", true);
         from += took / 1000;
         ctx.globalAlpha = 0.35;

@@ -1,7 +1,7 @@
 // Marks as they are said and drawn.
 
-import type { Mark } from "./api";
-import { milliseconds } from "./format";
+import type { Audited, Drilled, Mark, Ran } from "./api";
+import { count, milliseconds } from "./format";
 
 export const LABELS: Record<Mark["kind"], string> = {
   coordinator: "coordinator",
@@ -34,5 +34,17 @@ export function sentence(mark: Mark): string {
 
 export function steps(mark: Mark): string {
   const found = Object.entries(mark.steps_ms ?? {});
+  if (!found.length && mark.duration_ms) return milliseconds(mark.duration_ms);
   return found.length ? `${milliseconds(mark.duration_ms)}: ${found.map(([name, took]) => `${name} ${milliseconds(took)}`).join(", ")}` : "";
+}
+
+// The marks of the last drill, a mark a fault, and of the last audit.
+export function verdictsOf(drilled: Ran<Drilled>, audited: Ran<Audited>): Mark[] {
+  const found: Mark[] = [];
+  const drill = drilled.state === "done" && drilled.answer?.phase ? drilled.answer : null;
+  for (const fault of drill?.faults ?? []) found.push({ at: fault.time, kind: "drill", text: `${fault.victim} was struck: whole again after ${milliseconds(fault.recoveryMs)}, without output for ${milliseconds(fault.outputGapMs)}` });
+  if (drill) found.push({ at: new Date(drilled.ended / 1000).toISOString(), kind: "drill", text: `${drill.phase}: ${drill.message ?? ""}` });
+  const verdict = audited.state === "done" ? audited.answer?.verdict : undefined;
+  if (verdict) found.push({ at: new Date(audited.ended / 1000).toISOString(), kind: "audit", text: `${audited.answer?.kept ? "clean" : "differs"}: ${count(verdict.delivered)} results, ${count(verdict.lost)} lost, ${count(verdict.doubled)} doubled, ${count(verdict.reordered)} reordered` });
+  return found;
 }

@@ -1,5 +1,5 @@
--- Argo CD's health of a FlameStreamJob, from its conditions. In the ConfigMap argocd-cm, as
--- resource.customizations.health.flamestream.dev_FlameStreamJob.
+-- Argo CD's health of a FlameStreamJob, a FlameStreamSnapshot and a FlameStreamDrill, from their conditions. In the
+-- ConfigMap argocd-cm, as resource.customizations.health.flamestream.dev_KIND.
 local health = {status = "Progressing", message = "waits for the operator"}
 local status = obj.status
 if status == nil or status.conditions == nil then

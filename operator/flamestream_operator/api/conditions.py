@@ -19,14 +19,15 @@ MAX_MESSAGE: Final = 1024
 
 
 class Condition(Part, frozen=True):
-    """A statement about the job."""
+    """A statement about the object."""
 
     type: Annotated[str, Meta(max_length=32)]
     """Ready: the stream runs, whole, and saves its state; or it has completed, or is suspended as asked. Running:
     results flow. Checkpointing: epochs commit in time. Recovering: a failure is being repaired. Suspended: stopped
     at a committed epoch. Degraded: it runs with less than was asked for. Completed: all input is through. Failed:
     it does not go on by itself. Reconciling: what the newest spec asks for is being made. Stalled: what it asks for
-    is not made, until somebody edits it."""
+    is not made, until somebody edits it. Of a snapshot or a drill: Ready, it has ended well; Reconciling, it is not
+    over; Stalled, it has failed."""
     status: Literal["True", "False", "Unknown"]
     """Whether it holds."""
     reason: Annotated[str, Meta(max_length=128)]
@@ -48,11 +49,18 @@ def conditions_of_ending(
     now: str,
     generation: int,
 ) -> list[Condition]:
-    """Completed and Failed, of an object that ends, as they follow on `before`."""
+    """Completed and Failed of an object that ends, and what kstatus knows of it, as they follow on `before`."""
     known = {each.type: each for each in before}
+    holding = {
+        "Ready": completed and not failed,
+        "Completed": completed,
+        "Failed": failed,
+        "Reconciling": not (completed or failed),
+        "Stalled": failed,
+    }
     return [
         condition(kind, holds, reason, message, known.get(kind), now, generation)
-        for kind, holds in (("Completed", completed), ("Failed", failed))
+        for kind, holds in holding.items()
     ]
 
 

@@ -93,7 +93,8 @@ class DrillSpec(Part, frozen=True):
 class DrillStatus(status.DrillStatus, frozen=True, kw_only=True, rename="camel"):
     """The state of a drill, its faults and its verdict."""
 
-    conditions: Annotated[list[Condition], Meta(max_length=4)] = field(default_factory=list)
-    """Completed: it is over, whatever the verdict. Failed: it has not passed."""
+    conditions: Annotated[list[Condition], Meta(max_length=8)] = field(default_factory=list)
+    """Completed: it is over, whatever the verdict. Ready: it has passed. Failed, Stalled: it has not. Reconciling: it
+    is under way."""
     observed_generation: int = 0
     """The generation that was acted on."""

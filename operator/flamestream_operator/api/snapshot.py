@@ -24,8 +24,8 @@ class SnapshotStatus(Part, frozen=True):
     """The state of the savepoint in a word."""
     message: Annotated[str, Meta(max_length=1024)] = ""
     """The state of the savepoint in a sentence, with what to do if that is on you."""
-    conditions: Annotated[list[Condition], Meta(max_length=4)] = field(default_factory=list)
-    """Completed, Failed."""
+    conditions: Annotated[list[Condition], Meta(max_length=8)] = field(default_factory=list)
+    """Ready: it is there to be restored from. Reconciling: it is being taken. Failed, Stalled: it will not be."""
     observed_generation: int = 0
     """The generation that was acted on."""
     job: str = ""

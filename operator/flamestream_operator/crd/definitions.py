@@ -58,8 +58,6 @@ def job() -> Schema:
             "metadata.name is a DNS label: up to 63 lower-case letters, digits and '-', not at an end",
         )
     ]
-    # Who waits by kstatus would take a job that nobody has looked at yet for one that is as it should be.
-    version["schema"]["openAPIV3Schema"]["properties"]["status"]["default"] = {"observedGeneration": -1}
     version["subresources"]["scale"] = {
         "specReplicasPath": ".spec.workers.replicas", "statusReplicasPath": ".status.workers.ready",
         "labelSelectorPath": ".status.workers.selector",
@@ -252,7 +250,12 @@ def _definition(
         "kind": {"type": "string", "description": "What this object is."},
         "metadata": {"type": "object"},
         "spec": {"description": "What is wanted.", **spec},
-        "status": {"description": "What is. Written by the operator.", **_optional(status)},
+        "status": {
+            "description": "What is. Written by the operator.",
+            **_optional(status),
+            # Who waits by kstatus would take what nobody has looked at yet for what is as it should be.
+            "default": {"observedGeneration": -1},
+        },
     }
     shown = columns | {"Age": "date .metadata.creationTimestamp", "Message": "string .status.message"}
     printed: list[Schema] = [

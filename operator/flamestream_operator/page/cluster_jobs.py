@@ -44,6 +44,7 @@ from flamestream_operator.page.shown import (
     is_audit,
     left_at,
     made_at,
+    mark_of_recovery,
     micros,
     row_of_object,
     savepoints_of,
@@ -147,8 +148,12 @@ class ClusterJobs:
         return self._follow(job).all()
 
     def marks(self, job: str) -> list[Mark]:
-        """Marks from its coordinators in this process."""
-        return self._history.marks(job, identity(self._job(job)))
+        """Marks from its coordinators in this process; of what was before them, the last recovery."""
+        thing = self._job(job)
+        marks, last = self._history.marks(job, identity(thing)), mark_of_recovery(status_of(thing))
+        if last is None or any(mark.attempt >= last.attempt for mark in marks):
+            return marks
+        return sorted([*marks, last], key=lambda mark: mark.at)
 
     async def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]:
         """Lines of its pods and its coordinator."""
@@ -199,7 +204,8 @@ class ClusterJobs:
         if status.phase not in OVER:
             return Ran(state="running", began=began)
         code = CODES.get(status.phase, ExitCode.UNPROVEN)
-        return Ran(state="done", began=began, code=int(code), answer=msgspec.to_builtins(status))
+        ended = micros(status.finished_at)
+        return Ran(state="done", began=began, ended=ended, code=int(code), answer=msgspec.to_builtins(status))
 
     async def close(self) -> None:
         """End the looks for items."""

@@ -13,6 +13,7 @@ from flamestream.job.drills.left_audit import ANNOTATION, LeftAudit, read_left
 from flamestream.job.drills.status import OVER, AuditResult, DrillStatus
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest_parts import Seconds
+from flamestream.ui.marks import Mark, at_micros
 from flamestream.ui.source import Ran, Refused, Row
 from flamestream_operator.api.job_status import JobResourceStatus
 from flamestream_operator.kube.cache import Cluster, key_of
@@ -46,6 +47,20 @@ def row_of_object(
         recovery_ms=recovery.duration_ms if recovery else 0,
         audit=audit,
         problems=len(resource.problems) + (resource.phase == "Failed"),
+    )
+
+
+def mark_of_recovery(resource: JobResourceStatus) -> Mark | None:
+    """The last recovery as a job's status has it, whoever led then; None: there was none."""
+    last = resource.recovery
+    if last is None or not last.attempt or not (seen := micros(last.time)):
+        return None
+    return Mark(
+        at=at_micros(seen),
+        kind="recovery",
+        text=last.cause,
+        attempt=last.attempt,
+        duration_ms=last.duration_ms,
     )
 
 

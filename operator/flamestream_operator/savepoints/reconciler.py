@@ -52,6 +52,7 @@ class SnapshotReconciler:
             self._cluster.snapshots.put(await self._tools.finalize(thing, there=True))
             return 0.1
         if status.phase in ("Completed", "Failed"):
+            await self._write(thing, status)  # an edit of what it may still say was seen
             return None
         return await self._take(key, thing, status)
 

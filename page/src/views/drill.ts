@@ -1,22 +1,11 @@
-import { type Figures, type Ran, ask, follow, of } from "../api";
+import type uPlot from "uplot";
+import { type Drilled, type Figures, type Mark, type Ran, ask, follow, of } from "../api";
+import { type Data, GAP, add, aligned, made } from "../chart";
 import { h, put, say, table } from "../dom";
 import { milliseconds } from "../format";
 import { type View, address } from "../view";
 
-interface Fault {
-  victim?: string;
-  recoveryMs?: number;
-  outputGapMs?: number;
-  [name: string]: unknown;
-}
-
-interface Drilled {
-  phase?: string;
-  reason?: string;
-  message?: string;
-  faults?: Fault[];
-  [name: string]: unknown;
-}
+const SPAN = 60;
 
 export const drill: View = (root, place) => {
   const told = h("div", { role: "status" });
@@ -26,7 +15,8 @@ export const drill: View = (root, place) => {
   const button = h("button", { class: "danger" }, "Kill");
   const form = h("form", { class: "row" }, h("h1", {}, "Drill"), h("label", {}, "Kill a ", role), h("label", {}, " in ", after, " s"), button);
   const note = h("p", { class: "note" });
-  put(root, form, h("p", { class: "note" }, "A part of the running job gets SIGKILL. The drill waits until the job is whole again and gives results, and audits everything delivered."), note, h("dl", { class: "figures" }, h("div", {}, h("dt", {}, "longest gap of the last minute"), gap)), told, h("p", {}, h("a", { href: address(place.job, "time", { span: "60" }) }, "See it in time")));
+  const drawn = h("div", { class: "plot" });
+  put(root, form, h("p", { class: "note" }, "A part of the running job gets SIGKILL. The drill waits until the job is whole again and gives results, and audits everything delivered."), note, h("dl", { class: "figures" }, h("div", {}, h("dt", {}, "longest gap of the last minute"), gap)), h("figure", { class: "gap" }, h("figcaption", {}, `${GAP.title}, ${GAP.unit}`), drawn), told, h("p", {}, h("a", { href: address(place.job, "time", { span: "60" }) }, "See it in time")));
   button.disabled = !place.about.actions;
   if (!place.about.actions) say(note, "This page may only look: `flamestream ui --actions`, or ui.actions of the operator's chart, lets it run drills.");
   let timer = 0;
@@ -46,21 +36,37 @@ export const drill: View = (root, place) => {
     void look("POST");
   });
   void look();
-  const stop = follow(
-    place.job,
-    {
-      figures: ((news: Figures) => {
-        const at = news.columns.indexOf("gap_ms");
-        recent = [...recent, ...news.samples.map((sample) => sample[at] ?? 0)].slice(-60);
-        say(gap, milliseconds(recent.length ? Math.max(...recent) : null));
-      }) as (data: never) => void,
-    },
-    place.connected,
-  );
-  let recent: number[] = [];
+  const data: Data = { at: [] };
+  let marks: Mark[] = [];
+  let plot: uPlot | null = null;
+  const scaled = (): void => plot?.setScale("x", { min: Date.now() / 1000 - SPAN, max: Date.now() / 1000 });
+  const zoomed = (from: number, to: number): void => void (location.hash = address(place.job, "time", { from: from.toFixed(3), to: to.toFixed(3) }));
+  const build = (): void => {
+    plot?.destroy();
+    plot = made(drawn, { ...GAP, marked: true }, data, () => marks, { zoomed, hovered: () => undefined });
+    scaled();
+  };
+  const take = (news: Figures): void => {
+    add(data, news, SPAN);
+    marks = news.marks;
+    const gaps = (data["gap_ms"] ?? []).filter((each) => each !== null);
+    say(gap, milliseconds(gaps.length ? Math.max(...gaps) : null));
+    plot?.setData(aligned(GAP, data), false);
+    scaled();
+  };
+  build();
+  const stop = follow(place.job, { figures: take as (data: never) => void }, place.connected);
+  const ticking = window.setInterval(scaled, 1000);
+  const resized = new ResizeObserver(() => plot?.setSize({ width: Math.max(240, drawn.clientWidth), height: plot.height }));
+  resized.observe(drawn);
+  window.addEventListener("themed", build);
   return () => {
     window.clearTimeout(timer);
+    window.clearInterval(ticking);
+    window.removeEventListener("themed", build);
+    resized.disconnect();
     stop();
+    plot?.destroy();
   };
 };
 

@@ -1,14 +1,14 @@
 import type uPlot from "uplot";
-import { type Figures, type Mark, type Sample, ask, follow, of } from "../api";
-import { type Data, type Panel, aligned, made, picture } from "../chart";
+import { type Audited, type Drilled, type Figures, type Mark, type Ran, ask, follow, of } from "../api";
+import { type Data, GAP, type Panel, add, aligned, made, picture } from "../chart";
 import { h, put, say, table } from "../dom";
 import { bytes, clock, count, milliseconds, percent, rate } from "../format";
-import { LABELS, moment, sentence, steps } from "../marks";
+import { LABELS, moment, sentence, steps, verdictsOf } from "../marks";
 import { type View, address } from "../view";
 
 const PANELS: Panel[] = [
   { title: "Latency to the consumer's acknowledgment", unit: "ms", logarithmic: true, marked: true, lines: [{ column: "p99_ms", label: "p99", colour: "--line-2" }, { column: "p50_ms", label: "p50", colour: "--line-1" }] },
-  { title: "Longest time without output", unit: "ms", lines: [{ column: "gap_ms", label: "gap", colour: "--line-3", fill: true }] },
+  GAP,
   { title: "Records in and results out", unit: "a second", lines: [{ column: "items_out", label: "out", colour: "--line-1" }, { column: "items_in", label: "in", colour: "--line-2" }] },
 ];
 const SPANS: [string, number][] = [["1 min", 60], ["5 min", 300], ["15 min", 900], ["1 h", 3600]];
@@ -17,7 +17,9 @@ const HINT = "Move over a line to read it; drag to zoom. Keys: + and −, ← an
 
 export const time: View = (root, place) => {
   const data: Data = { at: [] };
-  let columns: string[] = [];
+  let told: Mark[] = [];
+  let verdicts: Mark[] = [];
+  // Both of them, in the order of time.
   let marks: Mark[] = [];
   let plots: uPlot[] = [];
   // Both: as of now on, so many seconds back; or from and to.
@@ -98,23 +100,18 @@ export const time: View = (root, place) => {
     scaled();
   }
 
-  function add(samples: Sample[]): void {
-    const at = columns.indexOf("at");
-    for (const sample of samples) {
-      const when = (sample[at] ?? 0) / 1e6;
-      if (when <= (data["at"]?.at(-1) ?? 0)) continue;
-      columns.forEach((name, column) => (data[name] ??= []).push(name === "at" ? when : (sample[column] ?? null)));
-    }
-    for (const column of Object.values(data)) column.splice(0, column.length - MOST);
+  function mark(): void {
+    const all = [...told, ...verdicts].sort((a, b) => moment(a) - moment(b));
+    // A verdict takes the place of the one before: as many marks may be others.
+    if (list.childElementCount && all.length === marks.length && all.at(-1)?.at === marks.at(-1)?.at) return;
+    marks = all;
+    listed();
   }
 
   function take(news: Figures): void {
-    columns = news.columns;
-    add(news.samples);
-    if (news.marks.length !== marks.length || !list.childElementCount) {
-      marks = news.marks;
-      listed();
-    }
+    add(data, news, MOST);
+    told = news.marks;
+    mark();
     plots.forEach((plot, at) => plot.setData(aligned(PANELS[at] as Panel, data), false));
     scaled();
   }
@@ -168,11 +165,26 @@ export const time: View = (root, place) => {
       },
     );
   begin();
+  // On a cluster verdicts take a right of their own, so they are asked for and not told with the figures.
+  let judging = 0;
+  const judge = async (): Promise<void> => {
+    try {
+      const [drilled, audited] = await Promise.all([ask<Ran<Drilled>>(`${of(place.job)}/drill`), ask<Ran<Audited>>(`${of(place.job)}/audit`)]);
+      verdicts = verdictsOf(drilled, audited);
+    } catch {
+      return; // who may not see them
+    }
+    if (ended) return;
+    mark();
+    judging = window.setTimeout(() => void judge(), 5000);
+  };
+  if (place.about.namespaced && place.about.kinds.includes("drill")) void judge();
   const ticking = window.setInterval(() => !fixed && scaled(), 1000);
   return () => {
     ended = true;
     stop();
     window.clearTimeout(again);
+    window.clearTimeout(judging);
     window.clearInterval(ticking);
     window.removeEventListener("themed", build);
     window.removeEventListener("keydown", keyed);

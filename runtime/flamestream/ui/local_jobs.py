@@ -163,7 +163,8 @@ class LocalJobs:
             case "snapshots":
                 return ["snapshots", "list", manifest, "--json"]
             case "audit":
-                return ["audit", folder, "--json"]
+                formal = ["--definitions"] if asked.get("definitions") == "yes" else []
+                return ["audit", folder, *formal, "--json"]
             case "drill":
                 return [
                     "drill",

@@ -103,8 +103,12 @@ def mark_of_verdict(kind: str, ended: int, answer: Any) -> Mark | None:
         )
     else:
         text = f"{answer['phase']}: {answer.get('message', '')}"
-    at = datetime.fromtimestamp(ended / 1e6, UTC).isoformat(timespec="milliseconds")
-    return Mark(at=at, kind=kind, text=text)
+    return Mark(at=at_micros(ended), kind=kind, text=text)
+
+
+def at_micros(when: int) -> str:
+    """The moment of a mark, from microseconds since 1970."""
+    return datetime.fromtimestamp(when / 1e6, UTC).isoformat(timespec="milliseconds")
 
 
 def without_repeats(marks: list[Mark]) -> list[Mark]:

@@ -40,7 +40,8 @@ class Viewer:
         self.rows: dict[str, Row] = {}
         """The rows that it has been told."""
         self.sample = 0
-        self.marks = 0
+        self.marks = (0, "")
+        """How many marks it has been told, and the moment of the newest."""
         self._waiting: dict[str, bytes] = {}
         self._there = asyncio.Event()
 
@@ -126,9 +127,10 @@ class Viewers:
         viewer.version = version
         samples, marks = self._source.samples(job), self._source.marks(job)
         new = [sample for sample in samples[-MOST_FIGURES:] if sample.at > viewer.sample]
-        if new or len(marks) != viewer.marks:
+        known = len(marks), marks[-1].at if marks else ""
+        if new or known != viewer.marks:
             viewer.tell("figures", figures(new, marks))
-            viewer.sample, viewer.marks = new[-1].at if new else viewer.sample, len(marks)
+            viewer.sample, viewer.marks = new[-1].at if new else viewer.sample, known
 
 
 def figures(samples: Iterable[Sample], marks: Iterable[Mark]) -> bytes:

@@ -201,7 +201,8 @@ def test_a_drill_that_passed_is_stored_with_everything_that_it_rests_on() -> Non
     )
     assert status["faults"][0]["victim"] not in left and len(left) == 1
     assert {each["type"]: (each["status"], each["reason"]) for each in status["conditions"]} == {
-        "Completed": ("True", "Clean"), "Failed": ("False", "Clean"),
+        "Ready": ("True", "Clean"), "Completed": ("True", "Clean"), "Failed": ("False", "Clean"),
+        "Reconciling": ("False", "Clean"), "Stalled": ("False", "Clean"),
     }  # fmt: skip
 
 

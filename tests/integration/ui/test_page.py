@@ -1,6 +1,7 @@
 """The page beside a running job, in a real Chromium: each view, a kill that is watched, an audit and a drill that are
 started from it."""
 
+import json
 import os
 import signal
 from collections.abc import Iterator
@@ -130,6 +131,110 @@ def test_a_drill_is_started_and_its_verdict_is_shown(page: Page) -> None:
     assert "Passed" in page.browser.value("document.querySelector('.verdict').textContent")
     page.browser.screenshot(KEPT / "drill-passed.png")
     assert page.faults_of_axe() == []
+
+
+def test_snapshots_say_their_size_why_they_are_kept_and_the_command_that_goes_on_from_them(
+    page: Page,
+) -> None:
+    page.view("#/jobs/job/snapshots")
+    page.browser.until("document.body.innerText.includes('committed: a start goes on from here')")
+    (row,) = [
+        each
+        for each in page.browser.value(
+            "[...document.querySelectorAll('tbody tr')].map(row => [...row.children].map(cell => cell.innerText))"
+        )
+        if each[2].startswith("committed")
+    ]
+    assert row[0].isdecimal() and " ago)" in row[1] and row[6].split()[-1] in ("B", "kB", "MB")
+    page.browser.call("Browser.grantPermissions", permissions=["clipboardReadWrite"])
+    button = "document.querySelector('[aria-label=\"Copy: flamestream run job.yaml\"]')"
+    page.browser.value(f"{button}.click(); 1")
+    page.browser.until(f"{button}.textContent === 'Copied'")
+    assert page.browser.value("navigator.clipboard.readText()") == "flamestream run job.yaml"
+
+
+def test_a_kill_that_is_a_drill_is_seen_in_the_line_of_gaps(page: Page) -> None:
+    page.view("#/jobs/job/drill")
+    page.browser.until("document.querySelectorAll('canvas').length === 1")
+    told = "document.querySelector('.gap .u-over')"
+    page.browser.until(f"{told}?.clientWidth > 200")
+    # The line is drawn in its own colour: the figure of a job that runs is never empty.
+    page.browser.until(
+        "(() => { const canvas = document.querySelector('canvas');"
+        " const all = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data;"
+        " const colours = new Set(); for (let at = 0; at < all.length; at += 4)"
+        " if (all[at + 3] === 255) colours.add(`${all[at]},${all[at + 1]},${all[at + 2]}`);"
+        " const probe = document.createElement('canvas').getContext('2d');"
+        " probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--line-3').trim();"
+        " probe.fillRect(0, 0, 1, 1); const line = [...probe.getImageData(0, 0, 1, 1).data].slice(0, 3).join(',');"
+        " return colours.has(line); })()"
+    )
+    page.browser.screenshot(KEPT / "drill-gap.png")
+
+
+def test_a_formal_verdict_is_made_and_shown_where_it_is_asked_for(page: Page) -> None:
+    page.view("#/jobs/job/nothing")
+    page.view("#/jobs/job/audit")
+    page.browser.until("document.querySelector('input[name=definitions]')")
+    page.browser.value(
+        "document.querySelector('input[name=definitions]').click(); document.querySelector('button.main').click(); 1"
+    )
+    page.browser.until("document.querySelector('[aria-label=\"Formal verdict\"] tbody tr')")
+    found = page.browser.value(
+        "[...document.querySelectorAll('[aria-label=\"Formal verdict\"] tbody tr')].map(row => row.innerText)"
+    )
+    assert any(each.split("\t")[:3] == ["6", "exactly-once", "holds"] for each in found), found
+    page.browser.screenshot(KEPT / "audit-formal.png")
+    assert page.faults_of_axe() == []
+
+
+def moved(page: Page, kind: str, x: float, y: float) -> None:
+    pressed = {"button": "left", "buttons": 1} if kind != "mouseMoved" else {"buttons": 1}
+    page.browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, clickCount=1, **pressed)
+
+
+def test_a_moment_of_time_says_cause_and_numbers_is_zoomed_by_dragging_and_leads_to_its_logs(
+    page: Page,
+) -> None:
+    page.view("#/jobs/job/time?span=300")
+    status = page.job.running()
+    victim = status.workers[0].worker
+    identity = page.job.run_folder.worker(victim)
+    assert identity is not None
+    os.kill(identity.pid, signal.SIGKILL)
+    cause = f"attempt {status.attempt + 1}: lost {victim}"
+    row = f"[...document.querySelectorAll('tbody tr')].find(each => each.innerText.includes('{cause}'))"
+    page.browser.until(row)
+    page.browser.value(f"{row}.querySelector('button').click(); 1")
+    page.browser.until("location.hash.includes('from=')")
+    left, top, width, height = page.browser.value(
+        "(() => { const at = document.querySelector('.u-over').getBoundingClientRect();"
+        " return [at.left, at.top, at.width, at.height]; })()"
+    )
+    middle, line = left + width / 2, top + height / 2
+    page.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=middle - 3, y=line)
+    hover = "document.querySelector('.hover').innerText"
+
+    def read() -> bool:
+        page.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=middle, y=line)
+        page.browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=middle + 2, y=line)
+        return cause in page.browser.value(hover)
+
+    eventually(read, "the moment is read")
+    told = page.browser.value(hover)
+    assert "p99" in told and "gap" in told and "seal" in told
+    before = page.browser.value("location.hash")
+    moved(page, "mousePressed", left + width * 0.25, line)
+    moved(page, "mouseMoved", middle, line)
+    moved(page, "mouseMoved", left + width * 0.75, line)
+    moved(page, "mouseReleased", left + width * 0.75, line)
+    page.browser.until(f"location.hash !== {json.dumps(before)}")
+    ends = dict(each.split("=") for each in page.browser.value("location.hash").partition("?")[2].split("&"))
+    assert 8 < float(ends["to"]) - float(ends["from"]) < 12, "half of the twenty seconds"
+    page.browser.value(f"{row}.querySelector('a').click(); 1")
+    page.browser.until(
+        "[...document.querySelectorAll('.log li')].some(each => each.innerText.includes('worker disconnected'))"
+    )
 
 
 def test_time_is_zoomed_by_keys_and_the_url_says_so(page: Page) -> None:

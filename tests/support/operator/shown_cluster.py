@@ -1,8 +1,11 @@
 """The page of a cluster as an operator serves it, over a stand-in of the API server and of the coordinators."""
 
-from collections.abc import AsyncIterator, Sequence
+import asyncio
+import logging
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from aiohttp import web
@@ -65,6 +68,21 @@ def pod(namespace: str, name: str, of: str, role: str) -> Object:
     }
 
 
+def over(name: str, at: str, times: int, of: str = "sales", **status: Any) -> Object:
+    """A drill that has ended."""
+    meta = {"namespace": "shop", "name": name, "uid": name, "creationTimestamp": f"2026-11-27T{at}:00Z"}
+    told = {"startedAt": f"2026-11-27T{at}:01Z", "finishedAt": f"2026-11-27T{at}:09Z", **status}
+    return {"metadata": meta, "spec": {"job": of, "times": times}, "status": told}
+
+
+def record(of: str, fields: Object) -> logging.LogRecord:
+    """What a coordinator of job `of` logs."""
+    kept = {name: value for name, value in fields.items() if name not in ("at", "level", "logger", "event")}
+    made = logging.makeLogRecord({"msg": fields["event"], "levelno": logging.INFO, "levelname": "INFO"})
+    vars(made).update(kept | {"job": of})
+    return made
+
+
 class Readers:
     """`ReadingPods`, as far as a page asks them: a pod ends at once, unless it is to hang, and its log is what `said`
     has."""
@@ -124,3 +142,22 @@ class ShownCluster:
             yield runner
         finally:
             await runner.cleanup()
+
+    @contextmanager
+    def in_a_thread(self) -> Iterator[None]:
+        """Served beside who looks at it."""
+        over_, ready = threading.Event(), threading.Event()
+
+        async def serve() -> None:
+            async with self.served():
+                ready.set()
+                await asyncio.to_thread(over_.wait)
+
+        thread = threading.Thread(target=lambda: asyncio.run(serve()))
+        thread.start()
+        try:
+            assert ready.wait(30)
+            yield
+        finally:
+            over_.set()
+            thread.join()

@@ -3,6 +3,7 @@
 import re
 
 import msgspec
+import pytest
 from prometheus_client import REGISTRY, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -301,6 +302,24 @@ def test_the_exposition_is_what_prometheus_reads() -> None:
                 )
                 assert not re.search(r"counter|gauge|histogram|summary", sample.name), "no type in the name"
     metrics.forget("n.all")
+
+
+@pytest.mark.parametrize(
+    "user", ["flamestream_job_epoch", "up", 'a"} 9\nup{b="', "with\\back", "job", "\u00e9"]
+)
+def test_a_users_name_is_a_label_and_collides_with_no_figure(user: str) -> None:
+    metrics.observe("n.all", told(), 1.0)
+    before = {family.name for family in text_string_to_metric_families(generate_latest().decode())}
+    metrics.observe("n.all", msgspec.structs.replace(told(), skipped={SourceName(user): 7}), 1.0)
+    metrics.observe(f"n.{user}", with_operations("w", 5, f"0 {user}", f"1 {user}"), 1.0)
+    families = {family.name: family for family in text_string_to_metric_families(generate_latest().decode())}
+    assert families.keys() == before
+    skipped = [each for each in families["flamestream_job_skipped_records"].samples if each.value == 7]
+    assert [each.labels for each in skipped] == [{"job": "n.all", "source": user}]
+    keys = [each.labels for each in families["flamestream_job_operation_keys"].samples]
+    assert keys == [{"job": f"n.{user}", "operation": f"{place} {user}"} for place in (0, 1)]
+    for job in ("n.all", f"n.{user}"):
+        metrics.forget(job)
 
 
 def test_skipped_records_are_told_by_source_since_the_job_began() -> None:

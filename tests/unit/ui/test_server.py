@@ -146,6 +146,25 @@ def test_a_verdict_that_a_command_has_left_is_shown_and_told(tmp_path: Path, job
     asked(tmp_path, steps)
 
 
+def test_a_verdict_in_the_place_of_another_is_told(tmp_path: Path, job: ShownJob) -> None:
+    found = {"kept": True, "verdict": {"delivered": 3, "lost": 0, "doubled": 0, "reordered": 0}}
+
+    async def steps(client: Client) -> None:
+        leave(job.folder, "audit", 1, 0, found)
+        while (await (await client.get("/api/v1/jobs/sales/audit", headers=LET_IN)).json())[
+            "state"
+        ] != "done":
+            await asyncio.sleep(0.05)
+        watching = asyncio.create_task(events(client, "/api/v1/events?job=sales", 4))
+        await asyncio.sleep(0.3)
+        leave(job.folder, "audit", 1, 3, found | {"kept": False})
+        told = await asyncio.wait_for(watching, 30)
+        texts = [mark["text"] for mark in told[-1][1]["marks"] if mark["kind"] == "audit"]
+        assert texts == ["differs: 3 results, 0 lost, 0 doubled, 0 reordered"]
+
+    asked(tmp_path, steps)
+
+
 def test_an_item_of_this_machine_is_answered_at_once_and_not_started(tmp_path: Path, job: ShownJob) -> None:
     async def steps(client: Client) -> None:
         answer = await client.post("/api/v1/jobs/sales/item?text=north", headers=LET_IN)
@@ -175,6 +194,27 @@ def test_a_graph_is_asked_for_once_an_application(
         while await graph() == 1:
             await asyncio.sleep(0.02)
         assert asked_for == [["plan", "/nowhere/job.yaml", "--json"]] * 2
+
+    asked(tmp_path, steps)
+
+
+@pytest.mark.parametrize(
+    ("query", "more"), [("", []), ("?definitions=yes", ["--definitions"]), ("?definitions=--x", [])]
+)
+def test_an_audit_is_by_definitions_too_if_it_is_asked_for(
+    tmp_path: Path, job: ShownJob, monkeypatch: pytest.MonkeyPatch, query: str, more: list[str]
+) -> None:
+    started: list[Any] = []
+
+    def start(_: Commands, name: tuple[str, ...], arguments: list[str], *, nice: int) -> Ran:
+        started.append(arguments)
+        return Ran(state="running")
+
+    monkeypatch.setattr(Commands, "start", start)
+
+    async def steps(client: Client) -> None:
+        assert (await client.post(f"/api/v1/jobs/sales/audit{query}", headers=LET_IN)).status == 202
+        assert started == [["audit", str(job.folder.path), *more, "--json"]]
 
     asked(tmp_path, steps)
 

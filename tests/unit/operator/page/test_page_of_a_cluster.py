@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -19,7 +18,7 @@ from flamestream_operator.page import cluster_jobs, serving, traced_items
 from flamestream_operator.page.history import History
 from flamestream_operator.page.relay import Relay
 from flamestream_operator.page.shown import micros
-from support.operator.shown_cluster import ShownCluster, job, pod
+from support.operator.shown_cluster import ShownCluster, job, over, pod, record
 from support.operator.users import Users, looks
 from support.runs.shown_job import BEGAN, LOG_LINES, SECOND, status
 
@@ -291,13 +290,6 @@ def test_an_audit_is_a_drill_that_breaks_nothing() -> None:
         assert await code(session, DRILL, ANN, "POST") == 409, "one at a time"
 
     asked(made, steps)
-
-
-def over(name: str, at: str, times: int, **status: Any) -> Object:
-    """A drill that has ended."""
-    meta = {"namespace": "shop", "name": name, "uid": name, "creationTimestamp": f"2026-11-27T{at}:00Z"}
-    told = {"startedAt": f"2026-11-27T{at}:01Z", "finishedAt": f"2026-11-27T{at}:09Z", **status}
-    return {"metadata": meta, "spec": {"job": "sales", "times": times}, "status": told}
 
 
 def test_an_audits_verdict_is_whole_with_its_first_difference_whoever_asked_for_it() -> None:
@@ -585,8 +577,8 @@ def test_figures_begin_when_somebody_looks_and_marks_come_from_the_log() -> None
     made = shown()
     for line in LOG_LINES:
         fields = json.loads(line)
-        made.history.handle(_record("shop.sales", fields))
-        made.history.handle(_record("bank.ledger", fields | {"worker": "of-another", "cause": "of-another"}))
+        made.history.handle(record("shop.sales", fields))
+        made.history.handle(record("bank.ledger", fields | {"worker": "of-another", "cause": "of-another"}))
 
     async def steps(session: Session) -> None:
         assert (await found(session, "/api/v1/jobs/shop.sales/figures"))["samples"] == []
@@ -602,11 +594,23 @@ def test_figures_begin_when_somebody_looks_and_marks_come_from_the_log() -> None
     asked(made, steps)
 
 
-def _record(of: str, fields: dict[str, Any]) -> Any:
-    kept = {name: value for name, value in fields.items() if name not in ("at", "level", "logger", "event")}
-    record = logging.makeLogRecord({"msg": fields["event"], "levelno": logging.INFO, "levelname": "INFO"})
-    vars(record).update(kept | {"job": of})
-    return record
+def test_a_new_leaders_page_has_the_last_recovery_from_the_status_once() -> None:
+    made = shown()
+    told = {"cause": "lost w0.9", "time": "2023-11-14T22:13:24Z", "durationMs": 250.0, "attempt": 2}
+    made.runs(job("shop", "moved", recovery=told), told=status())
+
+    async def steps(session: Session) -> None:
+        async def marks() -> list[dict[str, Any]]:
+            return list((await found(session, "/api/v1/jobs/shop.moved/figures"))["marks"])
+
+        (mark,) = await marks()
+        assert (mark["kind"], mark["text"], mark["attempt"]) == ("recovery", "lost w0.9", 2)
+        assert (mark["at"], mark["duration_ms"]) == ("2023-11-14T22:13:24.000+00:00", 250.0)
+        for line in LOG_LINES:
+            made.history.handle(record("shop.moved", json.loads(line)))
+        assert [mark["text"] for mark in await marks() if mark["kind"] == "recovery"] == ["lost w0.0"]
+
+    asked(made, steps)
 
 
 def test_logs_are_of_all_its_pods_and_its_coordinator() -> None:
@@ -620,8 +624,8 @@ def test_logs_are_of_all_its_pods_and_its_coordinator() -> None:
             '{"at": 5, "level": 7, "event": 1}',
         ],
     }
-    made.history.handle(_record("shop.sales", {"event": "phase"}))
-    made.history.handle(_record("bank.ledger", {"event": "secret"}))
+    made.history.handle(record("shop.sales", {"event": "phase"}))
+    made.history.handle(record("bank.ledger", {"event": "secret"}))
 
     async def steps(session: Session) -> None:
         lines = (await found(session, "/api/v1/jobs/shop.sales/logs?level=debug"))["lines"]

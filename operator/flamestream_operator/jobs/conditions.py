@@ -7,6 +7,7 @@ Keeps: a condition's time moves only when its status does; every message of a pr
 not: decide anything.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -325,10 +326,20 @@ def _problem_of_pod(pod: Object) -> Statement | None:
             return Statement(True, "ImagePullFailed", text)
         if waits.get("reason") in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
             return Statement(True, "ContainerConfig", f"pod {name} cannot start: {waits.get('message')}")
+    if gates := [gate["name"] for gate in pod.get("spec", {}).get("schedulingGates") or ()]:
+        return Statement(True, "SchedulingGated", _gated(pod, gates))
     for each in pod.get("status", {}).get("conditions") or ():
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
             return Statement(True, "Unschedulable", f"pod {name} finds no node: {each.get('message')}")
     return None
+
+
+def _gated(pod: Object, gates: Sequence[str]) -> str:
+    meta = pod["metadata"]
+    text = f"pod {meta['name']} waits until {', '.join(gates)} lets it in"
+    if not any(gate.startswith("kueue.x-k8s.io/") for gate in gates):
+        return f"{text}: ask whoever set that scheduling gate"
+    return f"{text}: `kubectl -n {meta['namespace']} get workloads` and its queue's quota say why"
 
 
 def _problem_of_placement(

@@ -336,10 +336,11 @@ def _problem_of_pod(pod: Object) -> Statement | None:
 
 def _gated(pod: Object, gates: Sequence[str]) -> str:
     meta = pod["metadata"]
-    text = f"pod {meta['name']} waits until {', '.join(gates)} lets it in"
+    text = f"pod {meta['name']} is held back by {', '.join(gates)}"
     if not any(gate.startswith("kueue.x-k8s.io/") for gate in gates):
         return f"{text}: ask whoever set that scheduling gate"
-    return f"{text}: `kubectl -n {meta['namespace']} get workloads` and its queue's quota say why"
+    where = f"`kubectl -n {meta['namespace']} describe workloads`"
+    return f"{text}: its queue does not let it in yet, {where} says why"
 
 
 def _problem_of_placement(

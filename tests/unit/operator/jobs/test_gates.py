@@ -11,7 +11,7 @@ KUEUE, OTHER = "kueue.x-k8s.io/admission", "quota.example.com/wait"
 
 @pytest.mark.parametrize(
     ("gate", "says"),
-    [(KUEUE, "`kubectl -n default get workloads`"), (OTHER, "ask whoever set that scheduling gate")],
+    [(KUEUE, "`kubectl -n default describe workloads`"), (OTHER, "ask whoever set that scheduling gate")],
     ids=["Kueue's", "another"],
 )
 def test_a_job_whose_workers_are_held_back_says_who_lets_them_in(gate: str, says: str) -> None:

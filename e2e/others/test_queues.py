@@ -11,7 +11,7 @@ from e2e.support.controllers import KUEUE_IMAGE, kueue
 from e2e.support.external_metrics import thing
 from e2e.support.installation import Installation
 from e2e.support.job import restricted_pod
-from e2e.support.kube import KUEUE, Kube, Object, condition_of
+from e2e.support.kube import KUEUE, Kube, Object
 from e2e.support.stream import Stream
 from e2e.test_faults import broken
 
@@ -114,7 +114,7 @@ def test_a_worker_that_is_driven_out_costs_no_item(
         kube.apply(dear)
         kube.wait_condition("Pod", "dear", "Ready", 120)
         assert {pod["metadata"]["uid"] for pod in first.workers()} < before
-        assert condition_of(kube.get("FlameStreamJob", first.name), "Degraded")["reason"] == "SchedulingGated"
+        first.wait_condition("Degraded", "SchedulingGated", 90)
         kube.delete("Pod", "dear", grace=0)
         first.wait_whole()
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from flamestream.job.moments import moment, written
+from flamestream.job.moments import moment, passed, written
 from flamestream_operator.api.conditions import MAX_MESSAGE, TYPES, ConditionType, condition
 from flamestream_operator.api.job_status import JobResourceStatus, Phase, RunStatus
 from flamestream_operator.jobs.changes.take_over import missing_leave
@@ -23,6 +23,8 @@ from flamestream_operator.objects.meta import Object
 
 TAKES_OVER: Final = 10.0
 """Seconds that a new leader may take to find the workers; longer, and the status says so."""
+LET_IN: Final = 5.0
+"""Seconds that a queue may take to let a pod in, in which nothing is wrong."""
 EPOCHS_LATE: Final = 30.0
 """Seconds, or ten intervals: after which epochs are late."""
 _PULL: Final = (
@@ -301,7 +303,7 @@ def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) 
         failed = f"generation {status.rolled_back} failed ({status.failures.last})"
         return Statement(True, "RolledBack", f"{failed}, the last stable one runs: edit the spec")
     for pod in (*observed.of_role("driver"), *observed.of_role("worker")):
-        found = _problem_of_pod(pod)
+        found = _problem_of_pod(pod, observed.now)
         if found is not None:
             return found
     refusal = next(
@@ -314,7 +316,7 @@ def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) 
     return _problem_of_placement(observed, status, desired)
 
 
-def _problem_of_pod(pod: Object) -> Statement | None:
+def _problem_of_pod(pod: Object, now: float) -> Statement | None:
     name = pod["metadata"]["name"]
     if phase_of(pod) != "Pending":
         return None
@@ -327,7 +329,8 @@ def _problem_of_pod(pod: Object) -> Statement | None:
         if waits.get("reason") in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
             return Statement(True, "ContainerConfig", f"pod {name} cannot start: {waits.get('message')}")
     if gates := [gate["name"] for gate in pod.get("spec", {}).get("schedulingGates") or ()]:
-        return Statement(True, "SchedulingGated", _gated(pod, gates))
+        late = passed(now, pod["metadata"].get("creationTimestamp", ""), LET_IN)
+        return Statement(True, "SchedulingGated", _gated(pod, gates)) if late else None
     for each in pod.get("status", {}).get("conditions") or ():
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
             return Statement(True, "Unschedulable", f"pod {name} finds no node: {each.get('message')}")

@@ -3,6 +3,7 @@ they are let in."""
 
 import pytest
 
+from flamestream.job.moments import written
 from support.operator.operator_world import World
 from support.operator.plays import played, started
 
@@ -30,6 +31,23 @@ def test_a_job_whose_workers_are_held_back_says_who_lets_them_in(gate: str, says
         world.fleet.gate = ""
         await world.calm()
         assert (world.status.phase, world.condition("Degraded").status) == ("Running", "False")
+
+    played(play)
+
+
+def test_a_queue_that_lets_workers_in_within_seconds_is_no_problem() -> None:
+    async def play(world: World) -> None:
+        world.fleet.gate = KUEUE
+        world.apply()
+        while not world.pods("worker"):
+            await world.calm(1)
+        for name in world.pods("worker"):
+            made = {"metadata": {"creationTimestamp": written(world.now)}}
+            world.kubernetes.merge(("Pod", "default", name), made)
+        await world.calm(3)
+        assert world.condition("Degraded").status == "False"
+        await world.calm(5)
+        assert world.condition("Degraded").reason == "SchedulingGated"
 
     played(play)
 

@@ -6,6 +6,7 @@ Does not: say what they act on (test_queues.py, test_scale.py).
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -55,8 +56,7 @@ def keda() -> Iterator[None]:
     text = kubectl("kustomize", str(manifests)).replace(
         "imagePullPolicy: Always", "imagePullPolicy: IfNotPresent"
     )
-    for image in ("keda", "keda-metrics-apiserver"):
-        text = text.replace(f"ghcr.io/kedacore/{image}:latest", KEDA_IMAGE)
+    text = re.sub(r"ghcr\.io/kedacore/[\w-]+:\w+", KEDA_IMAGE, text)
     try:
         kubectl("apply", "--server-side", "-f", "-", stdin=text)
         for name in ("keda-operator", "keda-metrics-apiserver"):

@@ -54,12 +54,13 @@ def test_argo_cd_says_of_a_job_what_it_does(installation: Installation, kube: Ku
         job.apply()
         before = becomes("Healthy")
         assert before and set(before) == {"Progressing"}
-        pods = job.spec()["pods"]
-        job.apply(pods={**pods, "volumes": [{"name": "shared", "hostPath": {"path": "/etc"}}]})
-        assert set(becomes("Degraded")) <= {"Progressing"}, "a spec that is refused, while the stream goes on"
+        kube.apply(job.application("no_such_name"))
+        assert set(becomes("Degraded")) <= {"Healthy", "Progressing"}, (
+            "code that is refused: the stream goes on"
+        )
         there = kube.get("FlameStreamJob", job.name) or {}
         assert argo_cd(settings, there)[1] == condition_of(there, "Stalled")["message"] != ""
-        job.apply()
+        kube.apply(job.application())
         becomes("Healthy")
         job.apply(suspend=True)
         assert set(becomes("Suspended")) <= {"Progressing"}

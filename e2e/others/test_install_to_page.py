@@ -37,6 +37,7 @@ def nothing(installation: Installation, kube: Kube) -> Iterator[None]:
         }
     )
     yield
+    uninstall()
     install(kube.namespace)  # for the modules behind this one
 
 
@@ -61,7 +62,8 @@ def test_three_commands_lead_from_nothing_to_a_page_that_shows_a_job(
 ) -> None:
     address, _, shown = printed.partition("/#token=")
     job = FolderJob(kube, installation, fresh())
-    job.apply()  # it waits for its ConfigMap, which nobody makes
+    store = {"interval": "1s", "store": "s3://bucket/typed", "secret": "keys"}
+    job.apply(checkpoint=store, pods=None)  # it waits for its ConfigMap, which nobody makes
     try:
         with urllib.request.urlopen(f"{address}/", timeout=60) as page:
             assert b"<html" in page.read()

@@ -62,7 +62,7 @@ def queued(kube: Kube, installation: Installation, queue: str, replicas: int, ou
 @pytest.fixture(scope="module")
 def first(installation: Installation, kube: Kube, queue: str) -> Iterator[Stream]:
     """A stream that takes the whole quota."""
-    with flowing(queued(kube, installation, queue, 2, "outside-first")) as made:
+    with flowing(queued(kube, installation, queue, 2, "outside-first"), 240) as made:
         yield made
 
 
@@ -119,3 +119,19 @@ def test_a_worker_that_is_driven_out_costs_no_item(
         first.wait_whole()
 
     broken(first, report, "a worker driven out of its queue by Kueue", driven_out)
+
+
+def test_an_edit_waits_where_there_is_no_room_for_a_second_set_of_workers_and_is_made_over_a_suspension(
+    first: Stream,
+) -> None:
+    first.extra["pods"] = {**first.extra["pods"], "labels": {"team": "x"}}
+    first.apply()
+    first.wait_condition("Degraded", "SchedulingGated", 240)
+    first.wait_flowing()
+    first.apply(suspend=True)
+    first.wait_condition("Suspended")
+    first.apply()
+    first.wait_ready(240)
+    assert {pod["metadata"]["labels"].get("team") for pod in first.workers()} == {"x"}
+    first.wait_flowing()
+    assert first.ask("/audit")["clean"]

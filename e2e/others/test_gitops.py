@@ -1,5 +1,5 @@
 """Argo CD's word for a job through its life: its own reading of its ConfigMap, as the command of docs/how-to/gitops.md
-leaves that, and its own health of a resource. And helm install to the page, as docs/how-to/ui.md has it."""
+leaves that, and its own health of a resource."""
 
 import shutil
 import subprocess

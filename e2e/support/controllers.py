@@ -22,7 +22,8 @@ KEDA_IMAGE = os.environ.get("E2E_KEDA_IMAGE", "")
 
 def _module(folder: str, path: str) -> Path:
     """Where the files of a module are, in the version that this folder's go.mod names."""
-    return Path(_said("go", "-C", str(GO / folder), "list", "-m", "-f", "{{.Dir}}", path).strip())
+    told = json.loads(_said("go", "-C", str(GO / folder), "mod", "download", "-json", path))
+    return Path(told["Dir"])
 
 
 def _said(*command: str, stdin: str = "") -> str:

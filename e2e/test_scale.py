@@ -1,7 +1,6 @@
-"""The number of workers is changed from beside the manifest, by `kubectl scale` and by a real
-HorizontalPodAutoscaler: both go through the scale subresource. One autoscaler has no metrics, and still keeps to its
-least number; the other follows the operator's own, by the chart's example. And the number of leaders is changed, by
-helm."""
+"""The number of workers is changed from beside the manifest, by `kubectl scale`, by a real HorizontalPodAutoscaler and
+by KEDA: all go through the scale subresource. One autoscaler has no metrics, and still keeps to its least number; the
+other, and KEDA, follow the operator's own, by the chart's examples. And the number of leaders is changed, by helm."""
 
 import json
 import time
@@ -12,7 +11,8 @@ import yaml
 from prometheus_client import start_http_server
 
 from e2e.conftest import flowing, fresh
-from e2e.support.external_metrics import SCALING, metrics_api
+from e2e.support.controllers import KEDA_IMAGE, keda
+from e2e.support.external_metrics import SCALING, host, leads, metrics_api
 from e2e.support.installation import Installation, install
 from e2e.support.kube import Kube, Object, kubectl, until
 from e2e.support.shards import in_each_shard, is_coordinated, led_by_two
@@ -21,7 +21,7 @@ from e2e.test_faults import broken
 from e2e.test_planned import generation_of, rolled
 from flamestream.job.status import JobStatus, WorkerFigures
 from flamestream_operator import metrics
-from support.operator.prometheus import prometheus
+from support.operator.prometheus import Prometheus, prometheus
 from support.ports import free_port
 
 Report = Callable[..., None]
@@ -77,41 +77,74 @@ def test_scaling_down_by_hand_costs_no_item(scaled: Stream, report: Report) -> N
 
 
 @pytest.fixture
-def measured(scaled: Stream) -> Iterator[str]:
-    """The stream's job, by the name of its figures: a real Prometheus has them, and the cluster's metrics API answers
-    by the chart's rule."""
-    port, job = free_port(), f"{scaled.kube.namespace}.{scaled.name}"
+def measured(scaled: Stream) -> Iterator[Prometheus]:
+    """A real Prometheus that has what an operator says of the stream's job."""
+    port = free_port()
     server, thread = start_http_server(port)
     try:
-        with prometheus(port, "none") as asked, metrics_api(scaled.kube, asked):
-            yield job
+        with prometheus(port, "none", host(scaled.kube)) as asked:
+            yield asked
     finally:
-        metrics.forget(job)
+        metrics.forget(identity(scaled))
         server.shutdown()
         server.server_close()
         thread.join()
 
 
+def identity(stream: Stream) -> str:
+    """Its job, as figures name it."""
+    return f"{stream.kube.namespace}.{stream.name}"
+
+
 def test_an_autoscaler_follows_how_busy_the_workers_are_and_costs_no_item(
-    scaled: Stream, measured: str, report: Report
+    scaled: Stream, measured: Prometheus, report: Report
 ) -> None:
-    """The chart's example, from the figures of an operator to the number of workers: what they say of their time is
-    made up, so that no load has to be met; all else is real."""
+    """The chart's example, and its rule for the cluster's metrics API."""
+    example = example_of("hpa.yaml", scaled)
+    example["spec"]["behavior"] = AT_ONCE
+    with metrics_api(scaled.kube, measured):
+        follows_its_metric(scaled, example, "autoscaled", report)
+
+
+@pytest.mark.skipif(not KEDA_IMAGE, reason="E2E_KEDA_IMAGE does not name an image of KEDA")
+def test_keda_follows_how_busy_the_workers_are_and_costs_no_item(
+    scaled: Stream, measured: Prometheus, report: Report
+) -> None:
+    """The chart's example, but for its Kafka."""
+    scaled.kube.delete("HorizontalPodAutoscaler", scaled.name)
+    example = example_of("keda.yaml", scaled)
+    example["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"] = AT_ONCE
+    example["spec"]["triggers"] = [
+        each for each in example["spec"]["triggers"] if each["type"] == "prometheus"
+    ]
+    monitoring = Kube("monitoring")
+    monitoring.make_namespace()
+    monitoring.apply(*leads(host(scaled.kube), measured.port, "prometheus", 9090))
+    with keda():
+        try:
+            follows_its_metric(scaled, example, "scaled by KEDA", report)
+        finally:
+            scaled.kube.delete("ScaledObject", scaled.name)
+    monitoring.unmake_namespace()
+
+
+def follows_its_metric(stream: Stream, scaler: Object, how: str, report: Report) -> None:
+    """From one worker to two and back: what they say of their time is made up, so that no load has to be met; all
+    else is real."""
 
     def adds_one() -> None:
-        reported(measured, 0.95)
-        scaled.kube.apply(example(scaled.name))
+        reported(identity(stream), 0.95)
+        stream.kube.apply(scaler)
 
     def takes_one_away() -> None:
-        reported(measured, 0.2, 0.2)
+        reported(identity(stream), 0.2, 0.2)
 
     try:
-        broken(scaled, report, "autoscaled by its metric to 2 workers", lambda: becomes(scaled, 2, adds_one))
-        broken(
-            scaled, report, "autoscaled by its metric to 1 worker", lambda: becomes(scaled, 1, takes_one_away)
-        )
+        broken(stream, report, f"{how} to 2 workers", lambda: becomes(stream, 2, adds_one))
+        broken(stream, report, f"{how} to 1 worker", lambda: becomes(stream, 1, takes_one_away))
     except AssertionError as error:
-        error.add_note(str((scaled.kube.get("HorizontalPodAutoscaler", scaled.name) or {}).get("status")))
+        for each in stream.kube.list("HorizontalPodAutoscaler"):
+            error.add_note(str(each.get("status")))
         raise
 
 
@@ -121,10 +154,16 @@ def reported(job: str, *shares: float) -> None:
     metrics.observe(job, JobStatus(job=job, pid=1, updated=1, phase="running", workers=workers), 0.0)
 
 
-def example(job: str) -> Object:
-    """The chart's, for this job, but that it takes workers away at once."""
-    made: Object = yaml.safe_load((SCALING / "hpa.yaml").read_text().replace("inverted-index", job))
-    made["spec"]["behavior"]["scaleDown"]["stabilizationWindowSeconds"] = 0
+AT_ONCE: Object = {"scaleDown": {"stabilizationWindowSeconds": 0}}
+"""Workers are taken away without a wait."""
+
+
+def example_of(file: str, stream: Stream) -> Object:
+    """The chart's, for this job."""
+    text = (SCALING / file).read_text()
+    made: Object = yaml.safe_load(
+        text.replace("default.inverted-index", identity(stream)).replace("inverted-index", stream.name)
+    )
     return made
 
 

@@ -39,15 +39,11 @@ def thing(version: str, kind: str, name: str, **more: Any) -> Object:
 @contextmanager
 def metrics_api(kube: Kube, asked: Prometheus) -> Iterator[None]:
     """The external metrics API of the cluster, answered here."""
-    address = _host(kube)
+    address = host(kube)
     with _serving(kube.namespace, asked, address) as port:
         service = {"name": "metrics", "namespace": kube.namespace, "port": 443}
         kube.apply(
-            thing("v1", "Service", "metrics", spec={"ports": [{"port": 443, "targetPort": port}]}),
-            thing(
-                "v1", "Endpoints", "metrics",
-                subsets=[{"addresses": [{"ip": address}], "ports": [{"port": port}]}],
-            ),
+            *leads(address, port, "metrics", 443),
             thing(
                 "apiregistration.k8s.io/v1", "APIService", "v1beta1.external.metrics.k8s.io",
                 spec={
@@ -62,8 +58,17 @@ def metrics_api(kube: Kube, asked: Prometheus) -> Iterator[None]:
             kube.delete("APIService", "v1beta1.external.metrics.k8s.io")
 
 
-def _host(kube: Kube) -> str:
-    """The address of this machine's node: the API server is told to come back to it."""
+def leads(address: str, port: int, name: str, published: int) -> tuple[Object, Object]:
+    """A Service of this name and port that leads out of the cluster, to a port of this machine."""
+    subsets = [{"addresses": [{"ip": address}], "ports": [{"port": port}]}]
+    ports = [{"port": published, "targetPort": port}]
+    return thing("v1", "Service", name, spec={"ports": ports}), thing(
+        "v1", "Endpoints", name, subsets=subsets
+    )
+
+
+def host(kube: Kube) -> str:
+    """The address of this machine's node: the cluster is told to come back to it."""
     (node, *_) = kube.list("Node")
     addresses = node["status"]["addresses"]
     return str(next(each["address"] for each in addresses if each["type"] == "InternalIP"))
@@ -104,9 +109,7 @@ def _serving(namespace: str, asked: Prometheus, address: str) -> Iterator[int]:
 
     def values(chosen: str) -> list[Object]:
         label, _, job = chosen.partition("=")
-        # the manifest names the job of the default namespace
-        matchers = f'{label}="{job.replace("default.", f"{namespace}.")}"'
-        samples = asked.samples(rule["metricsQuery"].replace("<<.LabelMatchers>>", matchers))
+        samples = asked.samples(rule["metricsQuery"].replace("<<.LabelMatchers>>", f'{label}="{job}"'))
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         found = [f"{round(float(sample['value'][1]) * 1000)}m" for sample in samples]
         return [{"metricName": name, "metricLabels": {}, "timestamp": now, "value": value} for value in found]

@@ -29,12 +29,14 @@ CALL_WITHIN = 120.0
 POLL = 0.5
 OURS = "flamestream.dev/v1alpha1"
 RBAC = "rbac.authorization.k8s.io/v1"
+KUEUE = "kueue.x-k8s.io/v1beta2"
 _VERSIONS = {
     "FlameStreamJob": OURS, "FlameStreamSnapshot": OURS, "FlameStreamDrill": OURS, "Role": RBAC,
     "RoleBinding": RBAC, "Deployment": "apps/v1", "StatefulSet": "apps/v1",
     "APIService": "apiregistration.k8s.io/v1", "HorizontalPodAutoscaler": "autoscaling/v2",
     "Lease": "coordination.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1", "PodDisruptionBudget": "policy/v1",
     "ClusterRole": RBAC, "ClusterRoleBinding": RBAC, "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+    "ScaledObject": "keda.sh/v1alpha1", "ResourceFlavor": KUEUE, "ClusterQueue": KUEUE, "LocalQueue": KUEUE,
 }  # fmt: skip
 """The versions of kinds outside Kubernetes' own v1."""
 
@@ -279,9 +281,11 @@ def condition_of(thing: Object | None, kind: str) -> Object:
     )
 
 
-def kubectl(*words: str, within: float = CALL_WITHIN) -> str:
+def kubectl(*words: str, within: float = CALL_WITHIN, stdin: str = "") -> str:
     """What a user types. Its output."""
-    done = subprocess.run(["kubectl", *words], capture_output=True, text=True, timeout=within, check=False)
+    done = subprocess.run(
+        ["kubectl", *words], input=stdin, capture_output=True, text=True, timeout=within, check=False
+    )
     assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr.strip()[-1500:]}"
     return done.stdout
 

@@ -7,12 +7,13 @@ Keeps: a condition's time moves only when its status does; every message of a pr
 not: decide anything.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from msgspec.structs import replace
 
-from flamestream.job.moments import moment, written
+from flamestream.job.moments import moment, passed, written
 from flamestream_operator.api.conditions import MAX_MESSAGE, TYPES, ConditionType, condition
 from flamestream_operator.api.job_status import JobResourceStatus, Phase, RunStatus
 from flamestream_operator.jobs.changes.take_over import missing_leave
@@ -22,6 +23,8 @@ from flamestream_operator.objects.meta import Object
 
 TAKES_OVER: Final = 10.0
 """Seconds that a new leader may take to find the workers; longer, and the status says so."""
+LET_IN: Final = 5.0
+"""Seconds that a queue may take to let a pod in, in which nothing is wrong."""
 EPOCHS_LATE: Final = 30.0
 """Seconds, or ten intervals: after which epochs are late."""
 _PULL: Final = (
@@ -300,7 +303,7 @@ def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) 
         failed = f"generation {status.rolled_back} failed ({status.failures.last})"
         return Statement(True, "RolledBack", f"{failed}, the last stable one runs: edit the spec")
     for pod in (*observed.of_role("driver"), *observed.of_role("worker")):
-        found = _problem_of_pod(pod)
+        found = _problem_of_pod(pod, observed.now)
         if found is not None:
             return found
     refusal = next(
@@ -313,7 +316,7 @@ def problem_of(observed: Observed, status: JobResourceStatus, desired: Desired) 
     return _problem_of_placement(observed, status, desired)
 
 
-def _problem_of_pod(pod: Object) -> Statement | None:
+def _problem_of_pod(pod: Object, now: float) -> Statement | None:
     name = pod["metadata"]["name"]
     if phase_of(pod) != "Pending":
         return None
@@ -325,10 +328,22 @@ def _problem_of_pod(pod: Object) -> Statement | None:
             return Statement(True, "ImagePullFailed", text)
         if waits.get("reason") in ("CreateContainerConfigError", "CreateContainerError", "RunContainerError"):
             return Statement(True, "ContainerConfig", f"pod {name} cannot start: {waits.get('message')}")
+    if gates := [gate["name"] for gate in pod.get("spec", {}).get("schedulingGates") or ()]:
+        late = passed(now, pod["metadata"].get("creationTimestamp", ""), LET_IN)
+        return Statement(True, "SchedulingGated", _gated(pod, gates)) if late else None
     for each in pod.get("status", {}).get("conditions") or ():
         if each.get("type") == "PodScheduled" and each.get("status") == "False":
             return Statement(True, "Unschedulable", f"pod {name} finds no node: {each.get('message')}")
     return None
+
+
+def _gated(pod: Object, gates: Sequence[str]) -> str:
+    meta = pod["metadata"]
+    text = f"pod {meta['name']} is held back by {', '.join(gates)}"
+    if not any(gate.startswith("kueue.x-k8s.io/") for gate in gates):
+        return f"{text}: ask whoever set that scheduling gate"
+    where = f"`kubectl -n {meta['namespace']} describe workloads`"
+    return f"{text}: its queue does not let it in yet, {where} says why"
 
 
 def _problem_of_placement(

@@ -46,7 +46,7 @@ _META: Final = (
     "name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "creationTimestamp",
     "deletionTimestamp", "deletionGracePeriodSeconds",
 )  # fmt: skip
-_SPEC: Final = ("nodeName", "readinessGates")
+_SPEC: Final = ("nodeName", "readinessGates", "schedulingGates")
 _STATUS: Final = (
     "phase", "reason", "message", "podIP", "conditions", "containerStatuses", "ephemeralContainerStatuses",
 )  # fmt: skip

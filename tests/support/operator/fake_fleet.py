@@ -67,6 +67,8 @@ class Fleet:
         """How many workers coordinators want; 0: as many as they were told."""
         self.cold = False
         """Standbys have not read the committed snapshot yet."""
+        self.gate = ""
+        """The scheduling gate of workers' pods; "": they are let in."""
 
     def step(self) -> None:
         """Pods go on by one phase, drivers make executors, the garbage collector finds who has lost its
@@ -75,7 +77,9 @@ class Fleet:
         for pod in list(self.kubernetes.of("Pod")):
             key = ("Pod", pod["metadata"]["namespace"], pod["metadata"]["name"])
             phase = (pod.get("status") or {}).get("phase", "Pending")
-            if key in self.kubernetes.things and phase == "Pending":
+            if key in self.kubernetes.things and phase == "Pending" and self._is_held_back(pod):
+                self.kubernetes.merge(key, {"spec": {"schedulingGates": [{"name": self.gate}]}})
+            elif key in self.kubernetes.things and phase == "Pending":
                 self.ips += 1
                 status: dict[str, object] = {
                     "phase": "Running",
@@ -90,9 +94,13 @@ class Fleet:
                         'module"}',
                     }
                     status = {"phase": "Failed", "containerStatuses": [{"state": {"terminated": ended}}]}
-                self.kubernetes.merge(key, {"status": status, "spec": {"nodeName": "node1"}})
+                spec = {"nodeName": "node1", "schedulingGates": None}
+                self.kubernetes.merge(key, {"status": status, "spec": spec})
             elif phase == "Running" and pod["metadata"]["labels"].get(ROLE) == "driver":
                 self._executors(pod)
+
+    def _is_held_back(self, pod: Object) -> bool:
+        return bool(self.gate) and pod["metadata"]["labels"].get(ROLE) == "worker"
 
     def _tried(self, pod: Object) -> Object:
         broken = self._is_broken(pod) and not self.breaks_late

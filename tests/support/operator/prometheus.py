@@ -44,8 +44,9 @@ def promtool(*arguments: str | Path) -> str:
 class Prometheus:
     """One server that reads one target each second."""
 
-    def __init__(self, port: int, log: Path) -> None:
-        self._url = f"http://127.0.0.1:{port}"
+    def __init__(self, address: str, port: int, log: Path) -> None:
+        self.port = port
+        self._url = f"http://{address}:{port}"
         self._log = log
 
     def samples(self, query: str) -> list[dict[str, Any]]:
@@ -69,9 +70,9 @@ class Prometheus:
 
 
 @contextlib.contextmanager
-def prometheus(target: int, token: str) -> Iterator[Prometheus]:
+def prometheus(target: int, token: str, address: str = "127.0.0.1") -> Iterator[Prometheus]:
     """A running server that reads a port of this machine with a bearer token, as the chart's ServiceMonitor has
-    it; it ends with the block."""
+    it, and answers at this address; it ends with the block."""
     path = binary("prometheus")
     with tempfile.TemporaryDirectory(prefix="flamestream-prometheus-", ignore_cleanup_errors=True) as name:
         folder, port = Path(name), free_port()
@@ -91,13 +92,13 @@ def prometheus(target: int, token: str) -> Iterator[Prometheus]:
                     path,
                     f"--config.file={folder / 'prometheus.yml'}",
                     f"--storage.tsdb.path={folder / 'data'}",
-                    f"--web.listen-address=127.0.0.1:{port}",
+                    f"--web.listen-address={address}:{port}",
                 ],
                 stdout=log,
                 stderr=log,
             )
         try:
-            server = Prometheus(port, folder / "log")
+            server = Prometheus(address, port, folder / "log")
             eventually(server.answers, f"Prometheus answers; see {folder / 'log'}")
             yield server
         finally:

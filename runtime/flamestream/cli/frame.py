@@ -18,7 +18,13 @@ from flamestream.job.exit_codes import ExitCode, code_of
 from flamestream.model.errors import Bug, FlameStreamError
 
 ManifestFile = Annotated[Path, typer.Argument(help="The job's manifest, a YAML file.", show_default=False)]
-JobPlace = Annotated[Path, typer.Argument(help="The job's manifest, or its run folder.", show_default=False)]
+JobPlace = Annotated[
+    Path,
+    typer.Argument(
+        help="The job's manifest, its run folder, or the name of a job that was run from this folder.",
+        show_default=False,
+    ),
+]
 RunFolderOption = Annotated[
     Path | None, typer.Option("--run-folder", help="Default: ./.flamestream/JOB", show_default=False)
 ]

@@ -11,6 +11,7 @@ import typer
 from flamestream.cli.frame import JobPlace, RunFolderOption
 from flamestream.cli.output import Json, answer
 from flamestream.core.protocol.queries import MOST_SCANNED
+from flamestream.job.moments import precise
 from flamestream.live.port import Answer, Page, Wanted
 from flamestream.live.port import At as How
 from flamestream.model.errors import ManifestError
@@ -96,6 +97,7 @@ def show(rows: Sequence[str], found: Answer, json: bool) -> None:
     data: dict[str, Any] = {
         "at": found.at,
         "time": found.time,
+        "moment": _moment(found),
         "rows": [
             {"row": row} | ({} if state is NOTHING else {"state": msgspec.to_builtins(state, enc_hook=plain)})
             for row, state in zip(rows, found.states, strict=True)
@@ -105,7 +107,7 @@ def show(rows: Sequence[str], found: Answer, json: bool) -> None:
         f"{row} = {'nothing' if state is NOTHING else repr(state)}"
         for row, state in zip(rows, found.states, strict=True)
     ]
-    answer(data, "\n".join([*lines, f"{found.at}, as of {found.time}"]), json)
+    answer(data, "\n".join([*lines, f"{found.at}, as of {found.time} ({_moment(found)})"]), json)
 
 
 def show_page(name: str, page: Page, json: bool) -> None:
@@ -113,10 +115,16 @@ def show_page(name: str, page: Page, json: bool) -> None:
     data: dict[str, Any] = {
         "at": page.at,
         "time": page.time,
+        "moment": _moment(page),
         "rows": [
             msgspec.to_builtins({"key": key, "state": state}, enc_hook=plain) for key, state in page.rows
         ],
     } | ({"cursor": page.cursor} if page.cursor else {})
     lines = [f"{name}[{key!r}] = {state!r}" for key, state in page.rows]
     more = f"; more with --cursor {page.cursor}" if page.cursor else ""
-    answer(data, "\n".join([*lines, f"{page.at}, as of {page.time}{more}"]), json)
+    answer(data, "\n".join([*lines, f"{page.at}, as of {page.time} ({_moment(page)}){more}"]), json)
+
+
+def _moment(found: Answer | Page) -> str:
+    """Everything that entered before it is in the answer."""
+    return "the end" if found.moment is None else precise(found.moment.timestamp())

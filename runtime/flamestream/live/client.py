@@ -184,9 +184,10 @@ def connect(
     timeout: float = PATIENCE,
     ca_file: str | Path | None = None,
 ) -> Job:
-    """A client of a job: by its manifest or run folder, or by the URL of its port (http://HOST:PORT/v1/jobs/NAME).
+    """A client of a job: by its manifest, its run folder, or its name if it was run from this folder; or by the URL of
+    its port (http://HOST:PORT/v1/jobs/NAME).
 
-    With the manifest, states are of the job's own classes; by a URL they are what JSON has for them. `token`: the
+    With all but a URL, states are of the job's own classes; by a URL they are what JSON has for them. `token`: the
     port's bearer token; left out, the manifest says where it is. `timeout`: seconds that one call may take. `ca_file`:
     the authorities (PEM) of an https:// URL's certificate; left out, those of this machine. With the manifest it has to
     be the certificate that is named there. Raises ManifestError for what is no manifest, UserError for a file without

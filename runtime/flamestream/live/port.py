@@ -10,6 +10,7 @@ import ssl
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Protocol, TypeVar
@@ -23,7 +24,7 @@ from flamestream.live.trust import Trust, authority
 from flamestream.model.decoding import DecodeError, from_json, json_decoder, msgpack_decoder
 from flamestream.model.errors import FlameStreamError, ManifestError, Retryable, UserError
 from flamestream.model.payloads.codec import decode, encode
-from flamestream.model.time import Time
+from flamestream.model.time import END, Time, timestamp_of
 from flamestream.node.queries.columns import table_of
 from flamestream.node.queries.committed import NOTHING
 from flamestream.node.queries.page_text import page_text, text_of
@@ -53,6 +54,12 @@ class Answer:
     """In the order of the keys; `NOTHING` for one that has no state."""
     at: At
 
+    @property
+    def moment(self) -> datetime | None:
+        """The moment before which all is in the answer that entered the job, by the clock of whoever took it in; None:
+        its input has ended, and all of it is."""
+        return moment_of(self.time)
+
 
 @dataclass(frozen=True, slots=True)
 class Page:
@@ -65,6 +72,11 @@ class Page:
     cursor: str
     """The place where the next page goes on; "": there are no more."""
     at: At
+
+    @property
+    def moment(self) -> datetime | None:
+        """As of an `Answer`."""
+        return moment_of(self.time)
 
     def to_arrow(self) -> "pa.Table":
         """Columns `key` and `state`; `time` and `cursor` are in the metadata of the schema. A class is a struct of its
@@ -81,6 +93,11 @@ class Wanted:
     prefix: str | None
     limit: int
     cursor: str
+
+
+def moment_of(time: Time) -> datetime | None:
+    """The moment of a time, in UTC; None: nothing is above it."""
+    return None if time >= END else datetime.fromtimestamp(timestamp_of(time) / 1e6, UTC)
 
 
 def written(answer: Answer) -> bytes:

@@ -137,7 +137,10 @@ def test_a_worker_is_asked_with_the_token_of_the_secret_and_by_the_job_s_identit
     cluster: Cluster, worker: Worker
 ) -> None:
     said = cluster.types()
-    assert (said.code, said.out) == (0, "accounts['ann'] = 70\naccounts['bob'] = nothing\nstrict, as of 9\n")
+    assert (said.code, said.out) == (
+        0,
+        "accounts['ann'] = 70\naccounts['bob'] = nothing\nstrict, as of 9 (1970-01-01T00:00:00.000Z)\n",
+    )
     read = [["accounts", "ann"], ["accounts", "bob"]]
     assert worker.asked == [
         ("/v1/jobs/n.bank/query", f"Bearer {TOKEN}", {"read": read, "at": "strict", "at_least": "0"})
@@ -150,6 +153,7 @@ def test_what_is_said_of_the_answer_is_what_flamestream_query_says(cluster: Clus
     assert said.document == {
         "at": "stale",
         "time": 9,
+        "moment": "1970-01-01T00:00:00.000Z",
         "rows": [{"row": ROWS[0], "state": 70}, {"row": ROWS[1]}],
     }
     (path, _, body) = worker.asked[0]
@@ -229,12 +233,14 @@ def test_a_name_alone_is_a_page_of_its_keys(cluster: Cluster, worker: Worker) ->
     worker.answers = [(200, {"time": "9", "rows": rows, "cursor": "Yg=="})]
     said = cluster.types_of(["accounts"], "--prefix", "a", "--limit", "2", "--cursor", "YQ==")
     assert said.out == (
-        "accounts['ann'] = 70\naccounts[['b', 1]] = None\nstrict, as of 9; more with --cursor Yg==\n"
+        "accounts['ann'] = 70\naccounts[['b', 1]] = None\n"
+        "strict, as of 9 (1970-01-01T00:00:00.000Z); more with --cursor Yg==\n"
     )
     asked = {"scan": "accounts", "prefix": "a", "limit": 2, "cursor": "YQ=="}
     assert worker.asked[0][2] == asked | {"at": "strict", "at_least": "0"}
     found = cluster.types_of(["accounts"], "--json").document
-    assert found == {"at": "strict", "time": 9, "rows": rows, "cursor": "Yg=="}
+    moment = "1970-01-01T00:00:00.000Z"
+    assert found == {"at": "strict", "time": 9, "moment": moment, "rows": rows, "cursor": "Yg=="}
 
 
 @pytest.fixture

@@ -25,7 +25,6 @@ ELSEWHERE = {
     "runtime/flamestream/cli/kubectl/beside.py": "what kubectl prints",
     "runtime/flamestream/cli/kubectl/cluster.py": "what kubectl prints",
     "runtime/flamestream/spark/frames/runs_source.py": "Spark's own offsets",
-    "runtime/flamestream/spark/frames/microbatch.py": "a number that it wrote itself",
 }
 CALLS = {
     "json.loads",

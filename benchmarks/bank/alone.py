@@ -10,6 +10,8 @@ import gc
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import islice
 from random import Random
 from typing import Any, Final
@@ -17,6 +19,7 @@ from typing import Any, Final
 import bank_graphs
 from figures.core import Alone
 
+import flamestream as fs
 from bank.workloads import ACCOUNTS, WORKLOADS, lines
 from flamestream.core.dataflow.dataflow import Work
 from flamestream.core.dataflow.live_cuts import LiveCuts
@@ -26,6 +29,7 @@ from flamestream.core.protocol import actions
 from flamestream.core.protocol.settings import WorkerSettings
 from flamestream.model.ids import WorkerId
 from flamestream.model.meta import meta_of
+from flamestream.model.tables.ledger import Deciding
 from flamestream.model.time import START, Time
 from flamestream.store.segment import table_of, written
 
@@ -38,8 +42,8 @@ EPOCH: Final = 20_000
 class Worker(Alone):
     """One whose snapshots are written as files would be, to nowhere."""
 
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(bank_graphs.bank, parts, source="lines")
+    def __init__(self, parts: Parts, graph: fs.Graph = bank_graphs.bank) -> None:
+        super().__init__(graph, parts, source="lines")
         self.rows = 0
         self.bytes = 0
         self.number = 0
@@ -51,9 +55,19 @@ class Worker(Alone):
         super()._act(action)
 
 
-def transfers(parts: Parts, count: int) -> dict[str, Any]:
+def composed() -> fs.Graph:
+    """The bank as a composition of what any graph has, which is what its transactions mean: one fold over all rows."""
+    graph = bank_graphs.bank_graph("bank", mirrored=False)
+    for place, vertex in enumerate(graph.vertices):
+        if isinstance(deciding := vertex.combine, Deciding):
+            # another callable: a worker knows an ordinary fold by it
+            graph.vertices[place] = replace(vertex, combine=partial(Deciding.__call__, deciding))
+    return graph
+
+
+def transfers(parts: Parts, count: int, graph: fs.Graph = bank_graphs.bank) -> dict[str, Any]:
     """CPU time of a transfer, with its share of epochs."""
-    worker, its = Worker(parts), _texts(count)
+    worker, its = Worker(parts, graph), _texts(count)
     spent = _spent(worker, its)
     assert worker.rows, "its epochs have rows"
     return {"n": count, "us": round(spent / count * 1e6, 2), "per_s": round(count / spent)}

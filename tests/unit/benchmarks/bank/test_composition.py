@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import bank_graphs
 import pytest
 from bank import alone
 
@@ -36,5 +37,5 @@ def delivered(parts: Parts, graph: fs.Graph) -> list[Any]:
 @pytest.mark.parametrize("parts", [FASTEST, REFERENCE])
 def test_a_composition_delivers_the_same_bytes_as_transactions(parts: Parts) -> None:
     found = delivered(parts, alone.composed())
-    assert found == delivered(parts, alone.bank_graphs.bank)
+    assert found == delivered(parts, bank_graphs.bank)
     assert sum(len(bundle.items) for _, bundle in found) >= TRANSFERS

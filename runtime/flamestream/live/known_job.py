@@ -117,10 +117,8 @@ class KnownJob:
         return 0 if told is None else told.epoch
 
     def _committed(self, at_least: Time) -> LastCommit:
-        manifest, self._looked = (
-            self._manifest,
-            self._epoch(),
-        )  # before it is read (!): a later one ends a wait
+        manifest = self._manifest
+        self._looked = self._epoch()  # before the commit is read (!): a later one ends a wait
         with cluster_state_of(self._folder) as zookeeper:
             last = committed_here(self._folder, zookeeper, manifest.name, manifest.store)
         return recent(last, at_least)

@@ -39,6 +39,7 @@ from flamestream.model.ids import Epoch, LayoutVersion, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
+from flamestream.node.inbox import Inbox
 from flamestream.node.operations import operations
 from flamestream.ports import Background, JobRecords, ObjectStore, Reactor, Timer
 from flamestream.store.deletions import Deletions
@@ -48,10 +49,6 @@ T = TypeVar("T")
 
 MOST_LEFT: Final = 1024
 """Workers that are not connected, and whose last reports are kept."""
-
-TOGETHER_US: Final = 200_000
-"""Microseconds for which a report waits for those of other workers, where it says nothing but that the worker lives and
-goes on; a quarter of an epoch's interval at most."""
 
 _NEWS: Final = (Opened, Sealed, PeerLost, Failed)
 """Messages in a recovery; those that every worker sends in every epoch are no news."""
@@ -73,13 +70,10 @@ class CoordinatorHost:
         self._settings, self._reactor, self._changed = settings, reactor, changed
         self._records, self._store = records, store
         self._coordinator = Coordinator(settings, token, secrets.token_hex(8))
-        self._inbox: list[co.Event] = [co.Woken()]  # the first step asks for the job record
         self.due: Callable[[], None] = lambda: None
         """Called when the next turn has got something to do; not of the first."""
-        self._is_due = False
-        """Whether that was called since the last turn."""
-        self._gathers: Timer | None = None
-        """Set while reports wait for others."""
+        self._inbox = Inbox(reactor, settings.interval_us, lambda: self.due())  # noqa: PLW0108  it is set later
+        self._post = self._inbox.post
         for_records, for_store = threads or (reactor, reactor)
         # no `again`: an error is an answer, and what follows is the core's to decide
         self._for_records, self._for_store = Queue(for_records), Queue(for_store)
@@ -128,32 +122,11 @@ class CoordinatorHost:
 
     def turn(self) -> None:
         """The reactor's pass hook."""
-        self._is_due = False
-        if self._gathers is not None:
-            self._gathers.cancel()
-            self._gathers = None
-        if not self._inbox or self.finish is not None:
+        batch = self._inbox.take()
+        if not batch or self.finish is not None:
             return
-        batch, self._inbox = self._inbox, []
         for action in self._coordinator.step(self._reactor.instant(), batch):
             self._do[type(action)](action)
-
-    def _post(self, event: co.Event) -> None:
-        """Have the next turn hear it."""
-        self._inbox.append(event)
-        self._turn_is_due()
-
-    def _turn_is_due(self) -> None:
-        if not self._is_due:
-            self._is_due = True
-            self.due()
-
-    def _post_report(self, event: co.FromWorker) -> None:
-        """Have a turn hear it, with those of other workers: a turn costs more than what it hears."""
-        self._inbox.append(event)
-        if self._gathers is None:
-            wait = min(TOGETHER_US, (self._settings.interval_us or TOGETHER_US * 4) // 4)
-            self._gathers = self._reactor.later(wait / 1e6, self._turn_is_due)
 
     @property
     def status(self) -> co.Status:
@@ -232,7 +205,7 @@ class CoordinatorHost:
                 self._gaps.gave(first, last)
             self._changed()
             if before is not None and self._status.phase == "running" and _only_goes_on(message, before):
-                self._post_report(co.FromWorker(worker, message))
+                self._inbox.post_report(co.FromWorker(worker, message))
                 return
         elif isinstance(message, Busy):
             self._busy[worker] = message

@@ -132,8 +132,9 @@ class RunFolder:
 
 def find(where: Path, chosen: Path | None) -> tuple[Job, RunFolder]:
     """The job and run folder that `where` means: a manifest, a run folder, or the name of a job that was run here."""
-    if not where.exists() and (DEFAULT_ROOT / where.name).is_dir() and where == Path(where.name):
-        where = DEFAULT_ROOT / where
+    named = RunFolder.of(where.name, None).path
+    if not where.exists() and where == Path(where.name) and named.is_dir():
+        where = named
     if not where.is_dir():
         job = read(where)
         return job, RunFolder.of(job.name, chosen)

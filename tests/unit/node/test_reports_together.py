@@ -10,7 +10,8 @@ from flamestream.core.coordinator.coordination import Settings, Status
 from flamestream.core.protocol import messages as msg
 from flamestream.model.ids import NO_FENCE, WorkerId
 from flamestream.model.time import END, START
-from flamestream.node.coordinator_host import TOGETHER_US, CoordinatorHost
+from flamestream.node.coordinator_host import CoordinatorHost
+from flamestream.node.inbox import TOGETHER_US
 from support.records import Records
 
 A, B = WorkerId("a"), WorkerId("b")

@@ -2,6 +2,7 @@
 anybody had seen."""
 
 from collections import Counter
+from collections.abc import Iterable
 from random import Random
 
 import pytest
@@ -11,10 +12,18 @@ from flamestream.model.kernel import kernel
 from flamestream.simulation.clients import asked
 from flamestream.simulation.jobs.bank import bank_job
 from flamestream.simulation.kinds import LOOKED_BACK
-from flamestream.simulation.settings import promising
+from flamestream.simulation.settings import Adjust, promising
 from flamestream.testing import simulate
 from sim.variants.queries import LATE_ANSWERS, ZOMBIES
 from support.seeds import chunks
+
+
+def covered(seeds: Iterable[int], adjust: Adjust) -> Counter[str]:
+    """How often what happened in the schedules of these seeds."""
+    told = Counter[str]()
+    for seed in seeds:
+        told += simulate(seed, adjust=adjust).coverage
+    return told
 
 
 @pytest.mark.parametrize("first", chunks(0, 200, 25, at_push=25))
@@ -22,9 +31,7 @@ from support.seeds import chunks
 def test_answers_are_of_one_cut_and_strict_ones_lack_nothing_whatever_crashes(
     guarantee: str, first: int
 ) -> None:
-    told = Counter[str]()
-    for seed in range(first, first + 25):
-        told += simulate(seed, adjust=promising(guarantee, asked)).coverage
+    told = covered(range(first, first + 25), promising(guarantee, asked))
     assert told["query.strict"] > 50
     assert told["query.stale"] > 50
 
@@ -37,17 +44,13 @@ def test_so_they_are_of_transactions() -> None:
 
 
 def test_so_they_are_from_workers_that_were_replaced_and_do_not_know_it() -> None:
-    told = Counter[str]()
-    for seed in range(25):
-        told += simulate(seed, adjust=ZOMBIES).coverage
+    told = covered(range(25), ZOMBIES)
     assert told["query.strict"] > 100
     assert told["fault.WORKER_PAUSE"] > 25
 
 
 def test_so_they_are_where_a_journal_answers_later_than_another_worker_takes_over() -> None:
-    told = Counter[str]()
-    for seed in range(25):
-        told += simulate(seed, adjust=LATE_ANSWERS).coverage
+    told = covered(range(25), LATE_ANSWERS)
     assert told["query.strict"] > 100
     assert told["journal.zombie append refused"] > 5
 

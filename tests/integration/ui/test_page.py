@@ -93,17 +93,23 @@ def test_an_item_says_which_attempt_its_run_entered_in(page: Page) -> None:
     assert "as its sink has written down" in page.text(), "when it was released"
 
 
-def test_a_kill_is_watched(page: Page) -> None:
-    page.view("#/jobs/job/time?span=60")
+def killed(page: Page) -> tuple[str, str]:
+    """A worker that is gone now, and what the recovery from that will be called."""
     status = page.job.running()
     victim = status.workers[0].worker
     identity = page.job.run_folder.worker(victim)
     assert identity is not None
     os.kill(identity.pid, signal.SIGKILL)
-    page.browser.until(f"document.body.innerText.includes('attempt {status.attempt + 1}: lost {victim}')")
+    return victim, f"attempt {status.attempt + 1}: lost {victim}"
+
+
+def test_a_kill_is_watched(page: Page) -> None:
+    page.view("#/jobs/job/time?span=60")
+    victim, cause = killed(page)
+    page.browser.until(f"document.body.innerText.includes('{cause}')")
     told = page.text()
     assert f"{victim} is gone" in told
-    assert f"attempt {status.attempt + 1}: lost {victim}" in told
+    assert cause in told
     assert "record" in told and "seal" in told
     page.browser.screenshot(KEPT / "time-kill.png")
     page.view("#/jobs/job")
@@ -197,12 +203,7 @@ def test_a_moment_of_time_says_cause_and_numbers_is_zoomed_by_dragging_and_leads
     page: Page,
 ) -> None:
     page.view("#/jobs/job/time?span=300")
-    status = page.job.running()
-    victim = status.workers[0].worker
-    identity = page.job.run_folder.worker(victim)
-    assert identity is not None
-    os.kill(identity.pid, signal.SIGKILL)
-    cause = f"attempt {status.attempt + 1}: lost {victim}"
+    _, cause = killed(page)
     row = f"[...document.querySelectorAll('tbody tr')].find(each => each.innerText.includes('{cause}'))"
     page.browser.until(row)
     page.browser.value(f"{row}.querySelector('button').click(); 1")

@@ -16,7 +16,7 @@ ATTACK_ARGS ?=
 WHEEL_ARGS ?=
 FUZZ_ARGS ?=
 
-.PHONY: help setup servers test lint format sanitize miri wheels test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image bundle e2e docs reference requirements clean
+.PHONY: help setup servers test lint format sanitize miri wheels test-long mutants fuzz attacks sbom sign audit-dependencies demo bench image image-arm64 bundle e2e docs reference requirements clean
 
 help:
 	@echo "make demo          index real files, kill a worker, audit the result"
@@ -36,6 +36,7 @@ help:
 	@echo "make bench         latency, throughput and failures, beside other systems: docs/authors/benchmarks.md; BENCH_ARGS=fig12 for one figure"
 	@echo "make wheels        packages with the kernel inside, into dist/ (needs Rust); WHEEL_ARGS=\"--targets x86_64\""
 	@echo "make image         the container image, with docker or buildah"
+	@echo "make image-arm64  the image for arm64 in dist/, and a job on it in an emulator (root, debootstrap, qemu-user-static, binfmt-support; 15 minutes)"
 	@echo "make bundle        the operator for OLM, from the chart: bundle/"
 	@echo "make e2e           a Kubernetes cluster (kind, or KUBECONFIG), the chart, a job, faults (needs kubectl, helm)"
 	@echo "make docs          the documentation as a site, in site/: links checked, search without the network"
@@ -46,13 +47,16 @@ help:
 setup:
 	@$(PYTHON) scripts/setup.py
 
+# Tests sync many small files, and none ends the machine: where there is plenty of memory, they stand in it.
+SCRATCH = $(shell [ "$$(df -k --output=avail /dev/shm 2>/dev/null | tail -1)" -gt 10000000 ] 2>/dev/null && echo TMPDIR=/dev/shm)
+
 # Three processes: hypothesis refuses examples drawn while another thread uses `random` (a client library that waits with jitter does),
 # and a DataFrame test needs a SparkContext of its own.
 test: lint servers
 	$(BIN)/python scripts/native.py test
-	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow" --ignore tests/integration
-	$(BIN)/python -m pytest $(WAITING_ARGS) -m "not slow and not frames" tests/integration
-	$(BIN)/python -m pytest $(PYTEST_ARGS) -m "frames and not slow" tests/integration
+	$(SCRATCH) $(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow" --ignore tests/integration
+	$(SCRATCH) $(BIN)/python -m pytest $(WAITING_ARGS) -m "not slow and not frames" tests/integration
+	$(SCRATCH) $(BIN)/python -m pytest $(PYTEST_ARGS) -m "frames and not slow" tests/integration
 
 # What takes minutes once a machine, so that no test waits for it: a Kubernetes API server, from Go modules.
 servers: setup
@@ -126,6 +130,12 @@ IMAGE_ARGS ?=
 image:
 	-$(PYTHON) scripts/page.py
 	$(PYTHON) scripts/image.py --tag $(IMAGE) $(if $(BASE),--base $(BASE)) $(if $(PLATFORMS),--platforms $(PLATFORMS)) $(IMAGE_ARGS)
+
+# For arm64, on another processor: without docker or a registry, as root, from Debian's packages. What it is good for is docs/authors/end-to-end.md.
+image-arm64:
+	mkdir -p dist
+	ARCH=arm64 e2e/image/build-image dist/flamestream-arm64.tar localhost/flamestream:arm64
+	$(PYTHON) e2e/image/try_image.py dist/flamestream-arm64.tar
 
 # The operator for OLM; IMAGE is where the cluster pulls it. Needs helm, or Go.
 bundle: setup

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import flamestream as fs
 from e2e.conftest import fresh
 from e2e.support.folders import FolderJob
 from e2e.support.installation import RELEASE, ROOT, SYSTEM, Installation
@@ -69,8 +70,10 @@ def test_a_drill_says_each_fault_and_the_verdict(job: FolderJob) -> None:
 
 def test_audit_and_cat_read_what_was_delivered(job: FolderJob) -> None:
     assert "0 lost, 0 doubled, 0 reordered" in job.typed("audit", job.name)
-    found = json.loads(job.typed("audit", job.name, "--json"))
+    found = json.loads(job.typed("audit", job.name, "--definitions", "--json"))
     assert found["clean"] and found["delivered"] > 0
+    formal = [row["printed"] for row in found["definitions"]]
+    assert "holds" in formal and "broken" not in formal, found["definitions"]
     lines = job.typed("cat", "index", job.name, "--limit", "5").splitlines()
     assert len(lines) == 5 and all(json.loads(line) for line in lines)
     job.typed("cat", "no-such-sink", job.name, code=2)
@@ -221,3 +224,9 @@ def test_rights_are_the_callers_own_and_who_may_drills_from_the_page(job: Folder
         assert asked(address, f"{path}/drill", mine)[1]["answer"]["phase"] == "Passed"
         code, found = asked(address, f"{path}/figures", viewers)
         assert {"lost", "recovery"} <= {mark["kind"] for mark in found["marks"]}
+        assert found["samples"][0][0] < ran["began"], "the leader keeps the hour, whoever has looked before"
+        with fs.connect(f"{address}/api/v1{path}", token=token(VIEWER)) as seen:
+            rows, shown = seen.latency(), seen._repr_html_()
+        assert rows["recovering"].any() and "latency by the second around the last recovery" in shown
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / "notebook-cluster.html").write_text(shown)

@@ -71,6 +71,20 @@ def asked(bank: FolderJob, *words: str) -> Any:
     return json.loads(bank.typed("query", bank.name, *ROWS, "--json", *words))
 
 
+def paged(bank: FolderJob, *words: str) -> dict[int, int]:
+    """Every account, a page of three behind the other; one that is still as it was opened may have no row."""
+    found, cursor = dict[int, int](), list[str]()
+    while True:
+        page = json.loads(
+            bank.typed("query", bank.name, "accounts", "--limit", "3", "--json", *cursor, *words)
+        )
+        assert len(page["rows"]) <= 3
+        found |= {row["key"]: row["state"] for row in page["rows"]}
+        if not page.get("cursor"):
+            return found
+        cursor = ["--cursor", page["cursor"]]
+
+
 def money(answer: Any) -> int:
     """The sum over all accounts: one that nobody has written has what it was opened with."""
     return sum(row.get("state", OPENING) for row in answer["rows"])
@@ -146,6 +160,7 @@ def test_other_words_of_the_command(bank: FolderJob) -> None:
     assert "accounts[3] = " in bank.typed("query", bank.name, "accounts[3]")
     committed = asked(bank, "--at", "committed")
     assert money(committed) == ACCOUNTS * OPENING and committed["time"] > 0
+    assert sorted(paged(bank)) == sorted(paged(bank, "--at", "committed")) == list(range(ACCOUNTS))
     bank.typed("query", bank.name, "account[3]", code=2)
     bank.typed("query", bank.name, "account[3]", "--at", "committed", code=2)
     assert f"queries    {bank.name}-queries:7070" in bank.typed("status", bank.name)

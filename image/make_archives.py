@@ -25,9 +25,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from flamestream.machine.class_archive import archive_of
 from flamestream.machine.java import find_java
 from flamestream.spark.streaming import jvm
-from flamestream.spark.streaming.class_archive import archive_of
 from flamestream.spark.streaming.jvm import class_path
 from flamestream.spark.streaming.kubernetes import KubernetesSettings, kubernetes_conf
 from flamestream.spark.streaming.session import SparkDriver, SparkSettings

@@ -23,7 +23,7 @@ from typing import Any, Final, Literal, get_args, get_origin
 import typer
 
 from flamestream.cli.kubectl.main import app as kubectl_app
-from flamestream.cli.main import app as flamestream_app
+from flamestream.cli.main import command_line
 from flamestream.job.manifest_parts import DURATION
 from flamestream_operator.crd import definitions
 
@@ -158,7 +158,7 @@ def commands() -> str:
         "# Commands\n\nEvery command with its options, as `--help` shows them. Exit codes: [the command "
         "line](cli.md).\n"
     )
-    for program, app in (("flamestream", flamestream_app), ("kubectl flamestream", kubectl_app)):
+    for program, app in (("flamestream", command_line()), ("kubectl flamestream", kubectl_app)):
         command: Any = typer.main.get_command(app)
         told += f"\n## {program}\n\n{command.help}\n" + "".join(_commands(program, command))
     return HEADER + told

@@ -112,14 +112,14 @@ def build() -> None:
             "record, and what tests"
         )
         say(f"say of it is then not proven.{'' if without else f' Why: {why_not}'}")
-    say("making Spark's class archive (its sessions then start in half the time)")
+    say("making class archives of Spark and ZooKeeper (they then start in half the time)")
     archive = subprocess.run(
-        [python, "-m", "flamestream.spark.streaming.make_class_archive"],
+        [python, "-m", "flamestream.spark.streaming.make_class_archives"],
         stdin=subprocess.DEVNULL,
         check=False,
     )
     if archive.returncode:
-        say("no class archive was made, and none is needed: only Spark's start is slower")
+        say("not all class archives were made, and none is needed: only starts are slower")
 
 
 def build_page() -> None:

@@ -34,7 +34,7 @@ from harness.drive import noise, where
 from harness.job import free_port
 from harness.report import CACHE
 from harness.rows import parser_of, tell
-from harness.tables.bank import FLOOR, NOBODY, NOBODY_OF_MANY, SCANNING, STEADY, UNSYNCED, bank_table
+from harness.tables.bank import FLOOR, NOBODY, NOBODY_OF_MANY, PLAIN, SCANNING, STEADY, UNSYNCED, bank_table
 from nexmark.outside import Phase
 from systems.base import Failed, NotHere
 
@@ -239,6 +239,7 @@ def beside() -> Measured:
     snapshot."""
     busy, its = at(20_000.0, 8.0), WORKLOADS["a million accounts"]
     yield NOBODY, judged(job("uniform", ONE, busy), busy)
+    yield PLAIN, _asked(Steady(5_000, plain=True), busy)
     yield STEADY, _asked(Steady(5_000), busy)
     filled = [Phase("fill", 30.0, FILLED), replace(busy, name="committed")]
     yield NOBODY_OF_MANY, judged(ran(its, [WARM_UP, *filled, busy], ours(its, ONE)), busy)

@@ -34,6 +34,7 @@ from typing import Any, Final
 
 import httpx2
 from harness import PATHS
+from harness.cost import Cost
 from harness.drive import where
 from harness.job import noise
 from harness.report import CACHE
@@ -45,7 +46,6 @@ from lightkube.types import on_error_retry
 
 from flamestream_operator.kube.api import _kinds as kinds
 from flamestream_operator.shards import name_of, shard_of
-from fleet.cost import Cost
 from fleet.hand_over import HandOver
 from fleet.kubelets import Kubelets
 from fleet.places import SERVICE, Leader, Places

@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import httpx2
+from harness.cost import Cost
 from harness.results import percentile
 
 from flamestream.core.protocol.job_record import JobRecord
-from fleet.cost import Cost
 from fleet.places import Leader, Places
 from fleet.records import Records, Watched, is_another_attempt
 

@@ -39,9 +39,11 @@ from harness.tables.first_touch import first_touch_table
 from harness.tables.fleet import fleet_table
 from harness.tables.guarantees import guarantees_table
 from harness.tables.histories import histories_table
+from harness.tables.isolation import isolation_table
 from harness.tables.productions import productions_table
 from harness.tables.rtm import rtm_table
 from harness.tables.time import time_table
+from harness.tables.tracing import tracing_table
 from harness.tables.ui import ui_table
 from harness.tables.upgrades import (
     cluster_upgrades_table,
@@ -242,7 +244,7 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
         "latency": latency_table, "throughput": throughput_table, "recovery": recovery_table,
         "nexmark": nexmark_table, "rtm": rtm_table, "time": time_table, "calls": calls_table, "bank": bank_table,
         "productions": productions_table, "upgrades": upgrades_table, "autoscaling": autoscaling_table,
-        "first_touch": first_touch_table, "balance": balance_table, "ui": ui_table,
+        "first_touch": first_touch_table, "balance": balance_table, "ui": ui_table, "costs/tracing": tracing_table,
     },
     DOCS / "explanation" / "performance-of-parts.md": {"zookeeper": zookeeper_table},
     DOCS / "operations" / "performance.md": {
@@ -250,10 +252,13 @@ TABLES: dict[Path, dict[str, Callable[[list[Row]], str]]] = {
         "flink_upgrades": flink_upgrades_table, "fleet": fleet_table,
     },
     DOCS / "explanation" / "threats.md": {"attacks": attacks_table},
+    DOCS / "how-to" / "transactions.md": {"isolation": isolation_table},
     DOCS / "reference" / "histories.md": {"histories": histories_table},
     DOCS / "reference" / "manifest.md": {"guarantees": guarantees_table},
 }  # fmt: skip
 """Of each page, by the mark that stands before each; from the results of that name."""
+RESULTS = {"isolation": "bank"}
+"""The name of the results of a table, where it is another."""
 
 
 def with_tables(page: str, tables: dict[str, Callable[[list[Row]], str]]) -> str:
@@ -262,7 +267,7 @@ def with_tables(page: str, tables: dict[str, Callable[[list[Row]], str]]) -> str
         before, mark, rest = page.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition("<!-- end -->")
         assert mark and end, f"the page has no place for the table of {name}"
-        file = KEPT / f"{name}.jsonl"
+        file = KEPT / f"{RESULTS.get(name, name)}.jsonl"
         rows = load(file) if file.exists() else []
         page = before + mark + f"{_where(rows)}\n\n{table(rows)}\n" + end + after
     return page

@@ -5,7 +5,7 @@ Does not: import what is measured: whoever draws has an environment of its own (
 
 import json
 import statistics
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,16 @@ def percentile(values: Iterable[float], q: float) -> float:
     """
     ordered = sorted(values)
     return ordered[max(0, -int(-q * len(ordered) // 100) - 1)]
+
+
+def median_and_ends(values: Sequence[float]) -> str:
+    """The median of rounds, and between which they lie, for a table.
+
+    >>> median_and_ends([3, 1, 2.5])
+    '2.50 (1.00 to 3.00)'
+    """
+    middle, least, most = (f"{each:.2f}" for each in (statistics.median(values), min(values), max(values)))
+    return f"{middle} ({least} to {most})"
 
 
 def cases(rows: Iterable[Row], kind: str) -> dict[Case, list[Row]]:

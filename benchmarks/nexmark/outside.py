@@ -291,6 +291,8 @@ def main() -> None:
     with contextlib.suppress(Stopped):
         phases = [Phase(**phase) for phase in json.loads(options.phases)]
         producer.serve(phases, options.hang_up, pause=options.pause, recovers=options.recovers)
+    # It may have ended by itself, and be told to end while it reports.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     options.report.write_text(json.dumps([asdict(past) for past in producer.past]))
 
 

@@ -22,11 +22,11 @@ from urllib.parse import urlsplit
 
 from harness.drive import where
 from harness.job import noise
+from harness.job_latency import counts_between, looked, percentiles
 from harness.report import CACHE
 from harness.rows import parser_of, tell
 from harness.tables.ui import ui_table
 
-from flamestream.core.protocol.latency import quantile
 from support.runs.cli_job import NAME, CliJob
 from support.runs.page import feeding_job, ui
 
@@ -64,17 +64,10 @@ def _round(job: CliJob, seconds: float) -> Iterator[dict[str, Any]]:
 
 
 def _turn(job: CliJob, viewers: int, seconds: float) -> dict[str, Any]:
-    before = _counts(job)
+    before = looked(job)
     time.sleep(seconds)
-    counts = [new - old for new, old in zip(_counts(job), before, strict=True)]
-    p50, p99 = quantile(counts, 0.5), quantile(counts, 0.99)
-    return {"viewers": viewers, "p50_ms": p50, "p99_ms": p99, "calls": sum(counts)}
-
-
-def _counts(job: CliJob) -> list[int]:
-    status = job.status()
-    assert status is not None, "it runs"
-    return [sum(each) for each in zip(*(worker.latencies for worker in status.workers), strict=True)]
+    counts = counts_between(before, looked(job))
+    return {"viewers": viewers, **percentiles(counts), "calls": sum(counts)}
 
 
 @contextmanager

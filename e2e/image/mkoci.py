@@ -40,13 +40,13 @@ def _named(name: str) -> dict[str, str]:
     return {"io.containerd.image.name": name, "org.opencontainers.image.ref.name": name.rpartition(":")[2]}
 
 
-def pack(layers: list[Path], name: str, out: Path, config: dict[str, Any]) -> None:
+def pack(layers: list[Path], name: str, out: Path, architecture: str, config: dict[str, Any]) -> None:
     """Write `out`, whole or not at all."""
     with tempfile.TemporaryDirectory(dir=out.parent) as folder:
         layout = Layout(Path(folder))
         entries = [layout.add(_TYPE.format("layer.v1.tar"), layer) for layer in layers]
         image = {
-            "architecture": "amd64", "os": "linux", "created": "1970-01-01T00:00:00Z", "config": config,
+            "architecture": architecture, "os": "linux", "created": "1970-01-01T00:00:00Z", "config": config,
             "rootfs": {"type": "layers", "diff_ids": [entry["digest"] for entry in entries]},
         }  # fmt: skip
         manifest_type = _TYPE.format("manifest.v1+json")
@@ -55,7 +55,7 @@ def pack(layers: list[Path], name: str, out: Path, config: dict[str, Any]) -> No
             manifest_type,
             {"schemaVersion": 2, "mediaType": manifest_type, "config": described, "layers": entries},
         )
-        entry["platform"] = {"architecture": "amd64", "os": "linux"}
+        entry["platform"] = {"architecture": architecture, "os": "linux"}
         named = [entry | {"annotations": _named(each)} for each in name.split(",")]
         part = Path(folder) / "image.tar"
         _write(
@@ -87,13 +87,14 @@ def main() -> None:
     )
     parser.add_argument("out", type=Path)
     parser.add_argument("--layer", type=Path, action="append", required=True, help="a tar; the lowest first")
+    parser.add_argument("--architecture", default="amd64", help="the processor, as images have it")
     parser.add_argument("--entrypoint", default="", help="words, separated by commas")
     parser.add_argument("--env", action="append", default=[])
     parser.add_argument("--workdir", default="/")
     parser.add_argument("--user", default="")
     given = parser.parse_args()
     entrypoint = given.entrypoint.split(",") if given.entrypoint else []
-    pack(given.layer, given.name, given.out.absolute(), {
+    pack(given.layer, given.name, given.out.absolute(), given.architecture, {
         "Env": [PATH, *given.env], "WorkingDir": given.workdir, "User": given.user, "Entrypoint": entrypoint,
     })  # fmt: skip
 

@@ -3,8 +3,8 @@
 `healthz` is a canary: it puts a marker through the reconcile queue's own loop and says no if nothing has
 turned for too long, so a dead loop behind a living port is noticed.
 
-Keeps: at most MOST_CONNECTIONS, each with HEAD_SECONDS for a request and between two (listening.py). Does not: tell
-anybody of a job by itself; its status does.
+Keeps: at most MOST_CONNECTIONS, each with HEAD_SECONDS for a request and between two
+(flamestream.ui.listening). Does not: tell anybody of a job by itself; its status does.
 """
 
 import time
@@ -14,8 +14,8 @@ from typing import Final
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from flamestream.ui.listening import listen
 from flamestream_operator.kube.readers import NO_LOGIN, OK, Readers
-from flamestream_operator.listening import listen
 
 STUCK: Final = 30.0
 """Seconds after which a loop that has work and does not turn counts as dead."""

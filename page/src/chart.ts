@@ -25,7 +25,7 @@ export interface Panel {
 export type Data = Record<string, (number | null)[]>;
 
 // Puts new samples behind those that are there, and keeps the newest.
-export function add(data: Data, news: Figures, most: number): void {
+function add(data: Data, news: Figures, most: number): void {
   const at = news.columns.indexOf("at");
   for (const sample of news.samples) {
     const when = (sample[at] ?? 0) / 1e6;
@@ -35,11 +35,11 @@ export function add(data: Data, news: Figures, most: number): void {
   for (const column of Object.values(data)) column.splice(0, column.length - most);
 }
 
-export function colour(name: string): string {
+function colour(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-const STEPS: Record<string, string> = { decide: "--step-1", record: "--step-2", open: "--step-3", seal: "--step-4" };
+export const STEPS: Record<string, string> = { decide: "--step-1", record: "--step-2", open: "--step-3", seal: "--step-4", replay: "--step-5" };
 
 // Bands of a recovery's steps, and a line with a word for all else.
 function draw(plot: uPlot, marks: Mark[], shown: boolean): void {
@@ -101,12 +101,57 @@ function epochs(plot: uPlot, data: Data): void {
   ctx.restore();
 }
 
-export interface Told {
+// What a view says of its plots, and hears of them.
+export interface Shown {
+  // The samples that are kept, so many of them.
+  most: number;
+  marks: () => Mark[];
+  range: () => [number, number];
   zoomed: (from: number, to: number) => void;
-  hovered: (place: number | null) => void;
+  hovered?: (place: number | null) => void;
 }
 
-export function made(place: HTMLElement, panel: Panel, data: Data, marks: () => Mark[], told: Told): uPlot {
+// Plots in their places, as long as a view shows them: they go on with the clock, in the colours of the theme, as wide
+// as their places.
+export function plotted(places: HTMLElement[], panels: Panel[], shown: Shown) {
+  const data: Data = { at: [] };
+  let plots: uPlot[] = [];
+  const scaled = (): void => {
+    const [min, max] = shown.range();
+    for (const plot of plots) plot.setScale("x", { min, max });
+  };
+  const clear = (): void => plots.forEach((plot) => plot.destroy());
+  const build = (): void => {
+    clear();
+    plots = panels.map((panel, at) => made(places[at] as HTMLElement, panel, data, shown));
+    scaled();
+  };
+  const resized = new ResizeObserver(() => plots.forEach((plot, at) => plot.setSize({ width: Math.max(240, places[at]?.clientWidth ?? 0), height: plot.height })));
+  const ticking = window.setInterval(scaled, 1000);
+  places.forEach((each) => resized.observe(each));
+  window.addEventListener("themed", build);
+  build();
+  return {
+    data,
+    take: (news: Figures) => {
+      add(data, news, shown.most);
+      plots.forEach((plot, at) => plot.setData(aligned(panels[at] as Panel, data), false));
+      scaled();
+    },
+    // The range may be another one.
+    scaled,
+    // All panels below each other.
+    picture: (title: string) => picture(title, panels, plots),
+    end: () => {
+      window.clearInterval(ticking);
+      window.removeEventListener("themed", build);
+      resized.disconnect();
+      clear();
+    },
+  };
+}
+
+function made(place: HTMLElement, panel: Panel, data: Data, shown: Shown): uPlot {
   const axis = { stroke: colour("--soft"), grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: colour("--grid"), width: 1 }, font: "11px system-ui, sans-serif" };
   const options: uPlot.Options = {
     width: Math.max(240, place.clientWidth),
@@ -116,7 +161,7 @@ export function made(place: HTMLElement, panel: Panel, data: Data, marks: () => 
     cursor: { sync: { key: "time" }, drag: { x: true, y: false, setScale: false }, points: { size: 5 } },
     scales: { x: { time: true }, y: panel.logarithmic ? { distr: 3, range: (_, min, max) => [10 ** Math.floor(Math.log10(Math.max(min || 1, 0.1))), 10 ** Math.ceil(Math.log10(Math.max(max || 10, 10) * 1.01))] } : { range: (_, _min, max) => [0, Math.max(1, (max ?? 1) * 1.1)] } },
     axes: [
-      { ...axis, values: (_, ticks) => ticks.map((tick) => clock(tick * 1000)), space: 80 },
+      { ...axis, values: (_, ticks) => ticks.map((tick) => clock(tick * 1000, (ticks[1] ?? 0) - (ticks[0] ?? 0) < 0.999)), space: 84 },
       { ...axis, size: 56, values: (_, ticks) => ticks.map((tick) => (tick === null ? "" : tick >= 1000 ? `${tick / 1000}k` : String(tick))) },
     ],
     series: [
@@ -124,23 +169,22 @@ export function made(place: HTMLElement, panel: Panel, data: Data, marks: () => 
       ...panel.lines.map((line): uPlot.Series => ({ label: line.label, stroke: colour(line.colour), width: 1.5, fill: line.fill ? `${colour(line.colour)}33` : undefined, points: { show: false }, spanGaps: false })),
     ],
     hooks: {
-      draw: [(plot) => { draw(plot, marks(), panel.marked ?? false); if (panel.marked) epochs(plot, data); }],
+      draw: [(plot) => { draw(plot, shown.marks(), panel.marked ?? false); if (panel.marked) epochs(plot, data); }],
       setSelect: [(plot) => {
-        if (plot.select.width > 4) told.zoomed(plot.posToVal(plot.select.left, "x"), plot.posToVal(plot.select.left + plot.select.width, "x"));
+        if (plot.select.width > 4) shown.zoomed(plot.posToVal(plot.select.left, "x"), plot.posToVal(plot.select.left + plot.select.width, "x"));
         plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
       }],
-      setCursor: [(plot) => told.hovered(plot.cursor.idx ?? null)],
+      setCursor: [(plot) => shown.hovered?.(plot.cursor.idx ?? null)],
     },
   };
   return new uPlot(options, aligned(panel, data), place);
 }
 
-export function aligned(panel: Panel, data: Data): uPlot.AlignedData {
+function aligned(panel: Panel, data: Data): uPlot.AlignedData {
   return [data["at"] ?? [], ...panel.lines.map((line) => data[line.column] ?? [])] as uPlot.AlignedData;
 }
 
-// All panels below each other as one picture.
-export function picture(title: string, panels: Panel[], plots: uPlot[]): HTMLCanvasElement {
+function picture(title: string, panels: Panel[], plots: uPlot[]): HTMLCanvasElement {
   const ratio = devicePixelRatio || 1;
   const head = 22 * ratio;
   const canvas = document.createElement("canvas");

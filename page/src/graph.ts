@@ -9,6 +9,8 @@ export interface Vertex {
   name: string;
   label: string;
   outputs: number[];
+  // Whether what comes to it goes to the worker of its slot: a door.
+  routed: boolean;
   keeps: string;
   state: string | null;
 }
@@ -40,7 +42,7 @@ export function drawn(vertices: Vertex[], narrow: boolean): Drawing {
     const width = Math.max(vertex.keeps ? FIGURES.state : FIGURES.none, vertex.label.length * LETTER + 24, second(vertex).length * SECOND + 24);
     graph.setNode(String(vertex.id), { width: Math.min(width, 300), height: HEIGHT });
   }
-  const routed = new Set(vertices.filter((vertex) => ["grouping", "reduce", "sink"].includes(vertex.kind)).map((vertex) => vertex.id));
+  const routed = new Set(vertices.filter((vertex) => vertex.routed).map((vertex) => vertex.id));
   for (const vertex of vertices)
     vertex.outputs.forEach((to, at) => graph.setEdge(String(vertex.id), String(to), { ...ALONG }, String(at)));
   layout(graph);

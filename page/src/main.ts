@@ -79,6 +79,8 @@ function show(): void {
   const [path = "", query = ""] = location.hash.replace(/^#/, "").split("?");
   if (path === "main") return; // the link to the content
   const [, kind = "", name = "", view = ""] = path.split("/").map(decodeURIComponent);
+  // Who came by keys goes on from where the link led: what was focused is not there any more.
+  const [fromHead, fromMain] = [top_, main].map((each) => each.contains(document.activeElement));
   end?.();
   put(main);
   const found = VIEWS.find(([each]) => each === view && shownHere(each));
@@ -93,6 +95,8 @@ function show(): void {
   connected(true);
   head(kind === "jobs" ? name : "", view);
   end = kind === "jobs" && found ? found[2](main, place) : jobs(main, place);
+  if (fromHead) (top_.querySelector<HTMLElement>("[aria-current]") ?? top_.querySelector<HTMLElement>(".brand"))?.focus();
+  else if (fromMain) main.focus();
 }
 
 function refused(error: unknown): void {

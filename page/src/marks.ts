@@ -32,10 +32,12 @@ export function sentence(mark: Mark): string {
   }
 }
 
-export function steps(mark: Mark): string {
-  const found = Object.entries(mark.steps_ms ?? {});
-  if (!found.length && mark.duration_ms) return milliseconds(mark.duration_ms);
-  return found.length ? `${milliseconds(mark.duration_ms)}: ${found.map(([name, took]) => `${name} ${milliseconds(took)}`).join(", ")}` : "";
+// A duration goes to the replay: what that took is told behind it, once it is known.
+export function steps({ duration_ms, steps_ms }: Pick<Mark, "duration_ms" | "steps_ms">): string {
+  const { replay, ...others } = steps_ms ?? {};
+  const told = Object.entries(others).map(([name, took]) => `${name} ${milliseconds(took)}`).join(", ");
+  const all = duration_ms || told ? [milliseconds(duration_ms), told].filter(Boolean).join(": ") : "";
+  return replay === undefined ? all : `${all}, then replay ${milliseconds(replay)}`;
 }
 
 // The marks of the last drill, a mark a fault, and of the last audit.

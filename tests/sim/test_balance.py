@@ -26,7 +26,7 @@ def covered(seeds: Iterable[int], adjust: Adjust = loaded) -> Counter[str]:
     return found
 
 
-@pytest.mark.parametrize("first", chunks(0, 400, 40, at_push=120))
+@pytest.mark.parametrize("first", chunks(0, 400, 40, at_push=80))
 def test_slots_move_and_workers_come_and_go_without_changing_a_byte(first: int) -> None:
     found = covered(range(first, first + 40))
     assert found["recovery.moved"] and found["coordinator.wants more"] and found["coordinator.wants fewer"]

@@ -14,7 +14,7 @@ from flamestream.testing import simulate
 from support.seeds import chunks
 
 
-@pytest.mark.parametrize("first", chunks(0, 100, 25, at_push=50))
+@pytest.mark.parametrize("first", chunks(0, 100, 25, at_push=25))
 def test_results_are_those_of_the_reference(first: int) -> None:
     delivered = [
         simulate(seed, job=event_time_job(Random(seed))).delivered for seed in range(first, first + 25)
@@ -44,7 +44,7 @@ def test_so_they_are_with_the_kernel() -> None:
         assert (seed, other) == (seed, one)
 
 
-@pytest.mark.parametrize("first", chunks(400, 500, 25, at_push=50))
+@pytest.mark.parametrize("first", chunks(400, 500, 25, at_push=25))
 def test_windows_of_arrival_times_are_those_of_the_journal(first: int) -> None:
     delivered = [simulate(seed, job=arrival_job(Random(seed))).delivered for seed in range(first, first + 25)]
     assert sum(map(bool, delivered)) > 20

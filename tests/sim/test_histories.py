@@ -22,11 +22,13 @@ from support.seeds import chunks
 ZOMBIES = asking(Fault.WORKER_PAUSE, spacing=2_000, workers=1, standbys=2, asks_every=3_000)
 
 
-def judged(seeds: Iterable[int], adjust: Adjust, parts: Parts = REFERENCE) -> Counter[str]:
+def judged(
+    seeds: Iterable[int], adjust: Adjust, parts: Parts = REFERENCE, *, retracted: bool = False
+) -> Counter[str]:
     """How many operations of each kind were in histories that are all right."""
     found = Counter[str]()
     for seed in seeds:
-        record, failure = recorded(seed, adjust, parts=parts)
+        record, failure = recorded(seed, adjust, parts=parts, retracted=retracted)
         assert failure is None, failure
         operations = record.operations()
         said = verdict(operations)
@@ -55,12 +57,20 @@ def test_so_they_are_from_workers_that_were_replaced_and_do_not_know_it() -> Non
     assert found["strict"] > 30, found
 
 
+@pytest.mark.parametrize("first", chunks(0, 120, 6, at_push=6))
+@pytest.mark.parametrize("adjust", [asked, ZOMBIES])
+def test_so_they_are_of_transfers_that_are_taken_back_and_of_an_index(adjust: Adjust, first: int) -> None:
+    """Who is found in the index has as much as it says."""
+    found = judged(range(first, first + 6), adjust, retracted=True)
+    assert all(found[kind] > 15 for kind in ("committed", "refused", "strict", "stale")), found
+
+
 @pytest.mark.skipif(
     kernel is None, reason="this installation has no native kernel: there was no Rust compiler"
 )
 def test_so_they_are_with_the_kernel() -> None:
     assert kernel is not None
-    found = judged(range(6), asked, native(kernel))
+    found = judged(range(4), asked, native(kernel)) + judged(range(3), asked, native(kernel), retracted=True)
     assert all(found[kind] > 15 for kind in ("committed", "refused", "strict", "stale")), found
 
 
@@ -70,20 +80,32 @@ def variant(name: str) -> BrokenVariant:
 
 
 @pytest.mark.parametrize(
-    "name",
+    ("name", "first"),
     [
-        "strict answers without a proof",
-        "repair that ends at a reader",
+        ("strict answers without a proof", 3),
+        ("repair that ends at a reader", 333),
         *(
-            pytest.param(each, marks=pytest.mark.slow)
+            pytest.param(each, 0, marks=pytest.mark.slow)
             for each in ("strict answers at once behind a recovery", "repair before the next writer")
         ),
     ],
 )
-def test_without_a_rule_a_history_is_refused(name: str) -> None:
-    broken = variant(name)
-    for seed in range(100):
-        record, _ = recorded(seed, broken.adjust or asked, broken=broken.broken)
-        if verdict(record.operations()).word == "Illegal":
-            return
-    pytest.fail(f"{name}: a hundred seeds show nothing")
+def test_without_a_rule_a_history_is_refused(name: str, first: int) -> None:
+    """`first` is one that was seen to be refused: those before it take long, and show nothing."""
+    assert refused(variant(name), range(first, first + 100), retracted=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [("strict answers without a proof", 11), ("answers of rows that may still be taken back", 37)],
+)
+def test_so_it_is_of_transfers_that_are_taken_back(name: str, first: int) -> None:
+    assert refused(variant(name), range(first, first + 100), retracted=True)
+
+
+def refused(broken: BrokenVariant, seeds: Iterable[int], *, retracted: bool) -> bool:
+    """Whether a history of these shows that a rule is missing."""
+    histories = (
+        recorded(seed, broken.adjust or asked, broken=broken.broken, retracted=retracted)[0] for seed in seeds
+    )
+    return any(verdict(each.operations()).word == "Illegal" for each in histories)

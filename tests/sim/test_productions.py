@@ -19,7 +19,7 @@ from flamestream.testing import simulate
 from support.seeds import chunks
 
 
-@pytest.mark.parametrize("first", chunks(0, 100, 25, at_push=50))
+@pytest.mark.parametrize("first", chunks(0, 100, 25, at_push=25))
 def test_every_input_has_one_outcome_whatever_crashes(first: int) -> None:
     found = Counter[str]()
     delivered = []

@@ -7,7 +7,7 @@ from flamestream.simulation.kinds import run
 from support.seeds import chunks
 
 
-@pytest.mark.parametrize("first", chunks(0, 600, 100, at_push=200))
+@pytest.mark.parametrize("first", chunks(0, 600, 100, at_push=100))
 def test_sources_come_and_go_and_come_back(first: int) -> None:
     results = [run("restarts", seed) for seed in range(first, first + 100)]
     for what in ("front.gone", "front.began in a stream that ran", "sources.refused"):

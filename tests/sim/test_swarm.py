@@ -10,7 +10,7 @@ SEEDS = range(500)
 BRANCHES = """
     said.Accepted, said.Refused, said.PeerLost, said.Failed, heard.Abort, heard.Drain, heard.Committed,
     peer.Data, peer.tombstone, peer.Question, peer.Hold, peer.Cut, front.out of credit,
-    worker.ReadRun, worker.Load, worker.Prefetch, worker.exit told, recovery.of a survivor,
+    worker.ReadRun, worker.Load, worker.Prefetch, worker.exit told, recovery.of a survivor, recovery.replayed,
     coordinator.adopted a running job, coordinator.fenced, coordinator.drained, coordinator.stopped, coordinator.DeleteObjects,
     epoch.committed, record.conflict, snapshot.compacted, snapshot.upload failed, store.write tried again,
     journal.replayed, journal.trimmed, journal.zombie append refused,

@@ -14,10 +14,10 @@ from support.seeds import chunks
 OTHERS = tuple(name for name in OF_ONE_CUT if name != "exactly-once")
 
 
-@pytest.mark.parametrize("first", chunks(0, 1000, 100, at_push=100))
+@pytest.mark.parametrize("first", chunks(0, 1000, 50, at_push=50))
 def test_each_result_is_of_one_version_whatever_crashes(first: int) -> None:
-    results = [run("upgrades", seed) for seed in range(first, first + 100)]
-    assert sum(result.coverage["tick.made"] for result in results) > 50
+    results = [run("upgrades", seed) for seed in range(first, first + 50)]
+    assert sum(result.coverage["tick.made"] for result in results) > 25
 
 
 @pytest.mark.parametrize("first", chunks(0, 40, 20, at_push=20))
@@ -39,10 +39,10 @@ def test_so_it_is_at_least_once_where_nobody_dies() -> None:
     assert sum(result.coverage["tick.made"] for result in results) > 20
 
 
-@pytest.mark.parametrize("first", chunks(0, 600, 100, at_push=100))
+@pytest.mark.parametrize("first", chunks(0, 600, 50, at_push=50))
 def test_sources_come_before_between_and_behind_others_whatever_crashes(first: int) -> None:
-    results = [run("new-sources", seed) for seed in range(first, first + 100)]
-    assert sum(result.coverage["front.began in a stream that ran"] for result in results) > 80
+    results = [run("new-sources", seed) for seed in range(first, first + 50)]
+    assert sum(result.coverage["front.began in a stream that ran"] for result in results) > 40
 
 
 @pytest.mark.parametrize("first", chunks(0, 40, 20, at_push=20))
@@ -52,10 +52,10 @@ def test_sources_come_under_every_guarantee(guarantee: str, first: int) -> None:
     assert sum(result.coverage["tick.made"] for result in results) > 8
 
 
-@pytest.mark.parametrize("first", chunks(0, 600, 100, at_push=100))
+@pytest.mark.parametrize("first", chunks(0, 600, 50, at_push=50))
 def test_code_that_kills_its_workers_goes_back_whatever_crashes(first: int) -> None:
-    results = [run("fatal-code", seed) for seed in range(first, first + 100)]
-    assert sum(result.coverage["tick.taken back"] for result in results) > 20
+    results = [run("fatal-code", seed) for seed in range(first, first + 50)]
+    assert sum(result.coverage["tick.taken back"] for result in results) > 10
 
 
 @pytest.mark.parametrize("first", chunks(0, 60, 30, at_push=30))
@@ -71,10 +71,10 @@ def test_code_that_raises_goes_back_whatever_crashes(first: int) -> None:
     assert sum(result.coverage["tick.taken back"] for result in results) > 4
 
 
-@pytest.mark.parametrize("first", chunks(0, 1000, 100, at_push=100))
+@pytest.mark.parametrize("first", chunks(0, 1000, 50, at_push=50))
 def test_another_job_goes_on_from_a_cut_whatever_crashes(first: int) -> None:
-    results = [run("hand-overs", seed) for seed in range(first, first + 100)]
-    assert sum(result.coverage["job.handed over"] for result in results) > 50
+    results = [run("hand-overs", seed) for seed in range(first, first + 50)]
+    assert sum(result.coverage["job.handed over"] for result in results) > 25
 
 
 @pytest.mark.parametrize("first", chunks(0, 40, 20, at_push=20))

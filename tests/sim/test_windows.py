@@ -17,7 +17,7 @@ from flamestream.testing import simulate
 from support.seeds import chunks
 
 
-@pytest.mark.parametrize("first", chunks(0, 150, 25, at_push=75))
+@pytest.mark.parametrize("first", chunks(0, 150, 25, at_push=50))
 def test_results_are_those_of_the_reference(first: int) -> None:
     delivered = [simulate(seed, job=program_job(Random(seed))).delivered for seed in range(first, first + 25)]
     assert sum(map(bool, delivered)) > 20

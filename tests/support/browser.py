@@ -33,6 +33,9 @@ SECONDS = 60
 FAULTS = {"Log.entryAdded": "error", "Runtime.consoleAPICalled": "error", "Runtime.exceptionThrown": ""}
 """Events that say that something went wrong, with what they must have in them."""
 
+KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " "), "ArrowUp": (38, ""), "ArrowDown": (40, "")}
+"""What a keyboard says of a key that does something by itself: its number, and the text that it gives."""
+
 Message = dict[str, Any]
 
 
@@ -119,6 +122,13 @@ class Browser:
         while not self.value(look):
             shown = self.value("document.body.innerText.slice(0, 2000)")
             assert time.monotonic() < deadline, f"not within {within:g} s: {expression}; shown: {shown}"
+
+    def press(self, key: str) -> None:
+        """A key, down and up again: of KEYS, or one that gives itself or nothing."""
+        number, text = KEYS.get(key, (0, key if len(key) == 1 else ""))
+        told = {"key": key, "code": key, "windowsVirtualKeyCode": number}
+        self.call("Input.dispatchKeyEvent", type="keyDown", text=text, **told)
+        self.call("Input.dispatchKeyEvent", type="keyUp", **told)
 
     def screenshot(self, file: Path) -> None:
         """What the window shows, as a PNG."""

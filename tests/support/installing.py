@@ -21,10 +21,10 @@ SECONDS = 900
 
 
 @contextmanager
-def one_at_a_time() -> Iterator[None]:
-    """Of all processes that fetch: who comes second looks again whether it is there."""
+def one_at_a_time(what: str = "installing") -> Iterator[None]:
+    """Of all processes that do `what`: who comes second looks again whether it is there."""
     CACHE.mkdir(exist_ok=True)
-    with open(CACHE / "installing.lock", "w") as lock:
+    with open(CACHE / f"{what}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 

@@ -21,9 +21,7 @@ FULL: Final = "per_s"
 
 def bank_table(rows: list[Row]) -> str:
     """Markdown: what each system carries, then everything else."""
-    by_part = dict[str, Cases]()
-    for row in rows:
-        by_part.setdefault(row["measure"], {}).setdefault(row["case"], []).append(row)
+    by_part = parts_of(rows)
     lines = [
         [*line, _faults(by_part[part]), _load(by_part[part])]
         for part, lines_of in _LINES.items()
@@ -34,25 +32,33 @@ def bank_table(rows: list[Row]) -> str:
     return f"{_peers(by_part['rate'])}\n\n{table}" if "rate" in by_part else table
 
 
+def parts_of(rows: list[Row]) -> dict[str, Cases]:
+    """The cases of each part."""
+    by_part = dict[str, Cases]()
+    for row in rows:
+        by_part.setdefault(row["measure"], {}).setdefault(row["case"], []).append(row)
+    return by_part
+
+
 def _peers(cases: Cases) -> str:
-    ours = _values(cases, "flamestream, one worker", FULL)
+    ours = values_of(cases, "flamestream, one worker", FULL)
     lines = []
     for name, rounds in cases.items():
         if reason := rounds[-1]["result"].get("reason"):
             lines.append([name, reason, "-", "-", "-", _load({name: rounds})])
             continue
-        share = statistics.median(_values(cases, name, FULL)) / statistics.median(ours) if ours else None
+        share = statistics.median(values_of(cases, name, FULL)) / statistics.median(ours) if ours else None
         retries = sum(row["result"].get("retries", 0) for row in rounds)
         done = sum(row["result"]["n"] for row in rounds)
         lines.append([
-            name, _spread(_values(cases, name, FULL)), "-" if share is None else f"{share:.2f}",
+            name, spread(values_of(cases, name, FULL)), "-" if share is None else f"{share:.2f}",
             f"{retries:,} of {done:,}" if any("retries" in row["result"] for row in rounds) else "-",
             _faults({name: rounds}), _load({name: rounds}),
         ])  # fmt: skip
     return markdown_table(PEERS, lines)
 
 
-def _values(cases: Cases, case: str, *path: str) -> list[float]:
+def values_of(cases: Cases, case: str, *path: str) -> list[float]:
     """A figure of each round that has it."""
     found = []
     for row in cases.get(case, ()):
@@ -64,10 +70,10 @@ def _values(cases: Cases, case: str, *path: str) -> list[float]:
     return found
 
 
-def _spread(values: Values, form: str = ",.0f") -> str:
+def spread(values: Values, form: str = ",.0f") -> str:
     """Median, least and most.
 
-    >>> _spread([2000, 1000, 4000]), _spread([1.25], ".1f")
+    >>> spread([2000, 1000, 4000]), spread([1.25], ".1f")
     ('2,000 (1,000 to 4,000)', '1.2')
     """
     if not values:
@@ -83,7 +89,7 @@ def _ms(cases: Cases, case: str, phase: str, *names: str) -> str:
     reasons = [row["result"].get(phase, {}).get("reason") for row in cases.get(case, ())]
     if any(reasons):
         return str(next(filter(None, reasons)))
-    shown = " / ".join(_spread(_values(cases, case, phase, f"{name}_ms"), ".1f") for name in names)
+    shown = " / ".join(spread(values_of(cases, case, phase, f"{name}_ms"), ".1f") for name in names)
     carried = all(row["result"].get(phase, {}).get("carried", True) for row in cases.get(case, ()))
     return f"{shown} ms{'' if carried else ', behind: it carries less'}"
 
@@ -103,7 +109,7 @@ def _latency(cases: Cases) -> list[Line]:
 
 
 def _idle(cases: Cases) -> list[Line]:
-    its, beside = (_values(cases, name, "100/s", "p50_ms") for name in ("uniform", "reduce"))
+    its, beside = (values_of(cases, name, "100/s", "p50_ms") for name in ("uniform", "reduce"))
     lines = [
         (f"{what}: p50 / p99 at 100/s", _ms(cases, case, "100/s", "p50", "p99"), asked)
         for case, what, asked in (
@@ -128,9 +134,9 @@ def _epochs(cases: Cases) -> list[Line]:
         )
         for case in cases
     ]  # fmt: skip
-    none = _values(cases, "none", "5000/s", "p50_ms")
+    none = values_of(cases, "none", "5000/s", "p50_ms")
     for case, how in (("1s", ""), (UNSYNCED, " but for the disk's syncs")):
-        its = _values(cases, case, "5000/s", "p50_ms")
+        its = values_of(cases, case, "5000/s", "p50_ms")
         if its and none:
             more = statistics.median(its) - statistics.median(none)
             lines.append((f"exactly once over no guarantee{how}, p50", f"{more:+.2f} ms", "0.5 ms"))
@@ -140,9 +146,11 @@ def _epochs(cases: Cases) -> list[Line]:
 FLOOR = "16 of Redis, MGET of one key"
 NOBODY = "nobody"
 STEADY = "5,000 strict questions a second"
+PLAIN = "5,000 questions a second that nginx answers"
 NOBODY_OF_MANY = "nobody, of a million accounts"
 SCANNING = "a scan of a million accounts, page by page"
 BESIDE = {
+    PLAIN: (NOBODY, "mean", "-"),
     STEADY: (NOBODY, "mean", "mean at most 1.2 of nobody's"),
     SCANNING: (NOBODY_OF_MANY, "p99", "p99 at most 3 of nobody's"),
 }
@@ -158,15 +166,16 @@ def _queries(cases: Cases) -> list[Line]:
     lines = list[Line]()
     for case in cases:
         for phase in ("100/s", "20000/s"):
-            if not (rates := _values(cases, case, f"asked, {phase}", "per_s")):
+            if not (rates := values_of(cases, case, f"asked, {phase}", "per_s")):
                 continue
             took = (
-                _spread(_values(cases, case, f"asked, {phase}", name), ".1f") for name in ("p50_ms", "p99_ms")
+                spread(values_of(cases, case, f"asked, {phase}", name), ".1f")
+                for name in ("p50_ms", "p99_ms")
             )
             beside = "" if case == FLOOR else f" beside {phase}"
             what = f"{case} clients{beside}: an answer's p50 / p99; answers a second"
             lines.append(
-                (what, f"{' / '.join(took)} ms; {_spread(rates)}", asked.get(f"{case}, {phase}", "-"))
+                (what, f"{' / '.join(took)} ms; {spread(rates)}", asked.get(f"{case}, {phase}", "-"))
             )
     return lines + [
         (f"transfers at 20,000/s, {case} ask: mean / p99", _ms(cases, case, "20000/s", "mean", "p99"), "-")
@@ -180,19 +189,22 @@ def _beside(cases: Cases) -> list[Line]:
     for case in cases:
         base, name, asked = BESIDE.get(case, ("", "", "-"))
         found = _ms(cases, case, "20000/s", "mean", "p99")
-        its, without = (_values(cases, each, "20000/s", f"{name}_ms") for each in (case, base))
+        its, without = (values_of(cases, each, "20000/s", f"{name}_ms") for each in (case, base))
         if its and without:
             found += f", {statistics.median(its) / statistics.median(without):.2f} of nobody's {name}"
+        floor = values_of(cases, PLAIN, "20000/s", "mean_ms")
+        if case == STEADY and its and floor:
+            found += f", {statistics.median(its) / statistics.median(floor):.2f} of that beside nginx"
         lines.append((f"transfers at 20,000/s beside {case}: mean / p99", found, asked))
-        if rates := _values(cases, case, "asked, 20000/s", "per_s"):
+        if rates := values_of(cases, case, "asked, 20000/s", "per_s"):
             took = (
-                _spread(_values(cases, case, "asked, 20000/s", f"{each}_ms"), ".1f")
+                spread(values_of(cases, case, "asked, 20000/s", f"{each}_ms"), ".1f")
                 for each in ("p50", "p99")
             )
             lines.append(
                 (
                     f"{case}: an answer's p50 / p99; answers a second",
-                    f"{' / '.join(took)} ms; {_spread(rates)}",
+                    f"{' / '.join(took)} ms; {spread(rates)}",
                     "-",
                 )
             )
@@ -203,12 +215,12 @@ def _rates(what: str, phase: str, asked: str, base: str = "") -> Callable[[Cases
     """Outcomes a second of each case, beside those of a first one."""
 
     def lines(cases: Cases) -> list[Line]:
-        found, first = list[Line](), _values(cases, base, FULL)
+        found, first = list[Line](), values_of(cases, base, FULL)
         for case in cases:
-            its, beside = _values(cases, case, FULL), ""
+            its, beside = values_of(cases, case, FULL), ""
             if case != base and first:
                 beside = f", {statistics.median(its) / statistics.median(first):.2f} of {base}"
-            shown = f"{_spread(its)}/s{beside}; {_ms(cases, case, phase, 'p50', 'p99')}"
+            shown = f"{spread(its)}/s{beside}; {_ms(cases, case, phase, 'p50', 'p99')}"
             found.append(
                 (f"{what.format(case)}: at most; p50 / p99 at {phase}", shown, "-" if case == base else asked)
             )
@@ -235,7 +247,7 @@ def _snapshot(cases: Cases) -> list[Line]:
     return [
         (
             "a changed row in a snapshot, an int: CPU time",
-            f"{_spread(_values(cases, case, 'us'), '.1f')} us",
+            f"{spread(values_of(cases, case, 'us'), '.1f')} us",
             "4 us",
         )
         for case in cases
@@ -246,7 +258,7 @@ def _parts(cases: Cases) -> list[Line]:
     return [
         (
             f"a worker without sockets, {case}: CPU time of a transfer, transfers a second of a core",
-            f"{_spread(_values(cases, case, 'us'), '.1f')} us, {_spread(_values(cases, case, FULL))}", "-",
+            f"{spread(values_of(cases, case, 'us'), '.1f')} us, {spread(values_of(cases, case, FULL))}", "-",
         )
         for case in cases
     ]  # fmt: skip
@@ -256,8 +268,8 @@ def _contention(cases: Cases) -> list[Line]:
     names = ("by measure", "guessing", "waiting")
 
     def of(case: str, name: str) -> str:
-        decisions, spent = (_values(cases, case, name, what) for what in ("runs", "us"))
-        return f"{_spread(decisions, '.2f')}, {_spread(spent, '.1f')} us"
+        decisions, spent = (values_of(cases, case, name, what) for what in ("runs", "us"))
+        return f"{spread(decisions, '.2f')}, {spread(spent, '.1f')} us"
 
     return [
         (
@@ -280,7 +292,7 @@ def _gap(cases: Cases) -> list[Line]:
             else ", behind at the end"
         )
         what = f"a worker killed at 20,000/s, {case}: no outcome for so long, {len(gaps)} kills"
-        lines.append((what, f"{_spread(gaps)} ms{behind}", asked.get(case, "-")))
+        lines.append((what, f"{spread(gaps)} ms{behind}", asked.get(case, "-")))
     return lines
 
 

@@ -1,9 +1,9 @@
 """The table of the page in the docs, from the lines that ui/figure.py wrote: all of them, by viewers."""
 
-import statistics
 from typing import Any, Final
 
 from harness.markdown import markdown_table
+from harness.results import median_and_ends
 
 Row = dict[str, Any]
 HEAD: Final = ("viewers", "turns", "calls", "p50, ms", "p99, ms")
@@ -19,10 +19,5 @@ def ui_table(rows: list[Row]) -> str:
 
 def _line(rows: list[Row]) -> list[str]:
     calls = sum(row["calls"] for row in rows)
-    spread = [_spread([row[name] for row in rows]) for name in ("p50_ms", "p99_ms")]
+    spread = [median_and_ends([row[name] for row in rows]) for name in ("p50_ms", "p99_ms")]
     return [str(rows[0]["viewers"]), str(len(rows)), f"{calls:,}", *spread]
-
-
-def _spread(values: list[float]) -> str:
-    middle, least, most = (f"{each:.2f}" for each in (statistics.median(values), min(values), max(values)))
-    return f"{middle} ({least} to {most})"

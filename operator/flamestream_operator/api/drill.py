@@ -88,6 +88,8 @@ class DrillSpec(Part, frozen=True):
     audit: bool = True
     """Compare all output with the reference interpreter. Needs sinks that can be read back. Without, a drill
     measures the gap, and is Inconclusive."""
+    definitions: bool = False
+    """Whether its audit also says which of the formal model's definitions hold, by the code of now alone."""
 
 
 class DrillStatus(status.DrillStatus, frozen=True, kw_only=True, rename="camel"):

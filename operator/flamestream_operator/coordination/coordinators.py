@@ -27,6 +27,7 @@ from flamestream.loop.reactor import EpollReactor
 from flamestream.model.errors import UserError
 from flamestream.net.acceptor import listen
 from flamestream.net.control_link import ControlListener
+from flamestream.node.samples import Sample
 from flamestream.ports import Background, ObjectStore
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import Keys
@@ -37,6 +38,7 @@ from flamestream_operator.coordination.cluster_state import SharedClusterState, 
 from flamestream_operator.coordination.contained import Contained
 from flamestream_operator.coordination.hosted import Hosted
 from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate, Savepoint
+from flamestream_operator.coordination.hours import Hour
 
 T = TypeVar("T")
 StoreOf = Callable[[str, Keys], ObjectStore]
@@ -50,6 +52,8 @@ BEAT: Final = 1.0
 MOST_ERRORS: Final = 20
 ERRORS_WITHIN: Final = 60.0
 """So many in so many seconds end the loop: it gets nowhere."""
+MOST_STOPPED: Final = 256
+"""Jobs that are coordinated no more, and whose last hour is kept."""
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +77,8 @@ class Coordinators:
             Threads(STORE_THREADS, self._reactor.soon),
         )
         self._hosted: dict[str, Hosted] = {}
+        self._stopped: dict[str, Hour] = {}
+        """The last hours of jobs that were stopped, the last one last."""
         self._due: dict[Hosted, None] = {}
         """Those whose turn does something: of a thousand jobs few, each time."""
         self._turned = time.monotonic()
@@ -102,6 +108,13 @@ class Coordinators:
         # In another thread than the loop's, which changes it: a single look-up needs no lock.
         hosted = self._hosted.get(job)
         return hosted.status() if hosted else None
+
+    def samples(self, job: str, behind: int = 0) -> list[Sample]:
+        """Its last hour by the second, as far as this leader has coordinated it: what is behind a moment, in
+        microseconds since 1970."""
+        hosted = self._hosted.get(job)
+        hour = hosted.hour if hosted is not None else self._stopped.get(job)
+        return [] if hour is None else hour.behind(behind)
 
     def members(self, job: str) -> tuple[ConnectedWorker, ...]:
         """The connected workers, by name."""
@@ -260,12 +273,16 @@ class Coordinators:
             lambda hosted: self._due.update({hosted: None}),
         )  # fmt: skip
         hosted.others = self._still_gather
+        hosted.hour = known.hour if known is not None else self._stopped.pop(job.job, hosted.hour)
         self._changed(job.job)
 
     def _stop(self, job: str) -> None:
         hosted = self._hosted.pop(job, None)
         if hosted is not None:
             hosted.close()
+            self._stopped[job] = hosted.hour
+            if len(self._stopped) > MOST_STOPPED:
+                del self._stopped[next(iter(self._stopped))]
 
     def _to(self, job: str, call: Callable[[Hosted], None]) -> None:
         def run() -> None:

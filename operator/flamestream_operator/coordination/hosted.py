@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, Literal
 
 from msgspec.structs import replace as replaced
@@ -22,9 +23,11 @@ from flamestream.model.backoff import Backoff
 from flamestream.model.ids import WorkerId
 from flamestream.net.control_link import ControlListener, ControlServer
 from flamestream.node.coordinator_host import CoordinatorHost
+from flamestream.node.samples import Sample, each_second
 from flamestream.ports import Background, JobRecords, ObjectStore
 from flamestream_operator.coordination.contained import Contained
 from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate, host_of
+from flamestream_operator.coordination.hours import Hour
 
 FENCED: Final = "fenced"
 """The outcome of a coordinator that another one has taken over from."""
@@ -62,6 +65,8 @@ class Hosted:
         self.job, self._due = job, due
         self.others: Callable[[], int] = lambda: 0
         """How many jobs wait for their workers here, this one among them."""
+        self.hour = Hour()
+        """The last hour, of all its coordinators here."""
         self._reactor = Contained(reactor, self.broken)
         self._threads = (self._reactor.through(threads[0]), self._reactor.through(threads[1]))
         self._records, self._store, self._tell = records, store, changed
@@ -321,10 +326,14 @@ class Hosted:
         )  # fmt: skip
         host.due = lambda: self._due(self)
         host.due()
+        each_second(self._reactor, partial(self._sample, host), self.hour.add)
         # A savepoint may be under way since before this coordinator.
         if self._held:
             host.hold_deletions(True)
         return host
+
+    def _sample(self, host: CoordinatorHost) -> Sample | None:
+        return host.sample() if self._host is host and not self._closed else None
 
     def _look(self) -> None:
         """Tell of transitions only: counters change with every heartbeat, which also tells of a commit that

@@ -52,6 +52,8 @@ def forbidden(spec: DrillSpec, namespace: str, own: str, allowed: Allowed) -> st
             f"drills strike in their job's namespace: ask who runs the operator for {place!r} in the chart's "
             "allow.drillNamespaces"
         )
+    if spec.definitions and not spec.audit:
+        return "spec.definitions: the audit judges them, and spec.audit is false: leave one of the two out"
     if fault.lasts > LONGEST:
         return f"spec.fault.pauseFor: at most {LONGEST:g} s"
     return ""

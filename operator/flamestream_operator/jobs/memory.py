@@ -62,5 +62,7 @@ class Memory:
     epoch_instant: float = 0.0
     recoveries: tuple[int, int] = (0, 0)
     """When the coordinator began whose word was heard last, and how many of its recoveries are counted."""
+    replays: tuple[int, int] = (0, 0)
+    """The same of the last recovery whose replay is timed."""
     suspended: str = ""
     """The run that was told to drain."""

@@ -22,6 +22,11 @@ TRACE_SECONDS: Final = 240
 """A pod that traces is ended then, whoever waits for it."""
 
 
+def asked_of_audit(drill: Object) -> list[str]:
+    """The words of a drill's audit beside the usual ones, for its pod's tool."""
+    return ["--definitions"] if drill["spec"].get("definitions") else []
+
+
 class ReadingPods:
     """The maker of such pods, in the operator that leads."""
 
@@ -37,7 +42,8 @@ class ReadingPods:
         config["metadata"]["ownerReferences"] = [owner(drill)]
         await self._create_unless_there(config)
         copies = copies_among(await self._tools.api.list_all("ConfigMap", key[0], {JOB: key[1]}))
-        await self._tools.api.create(build_reading_pod(launch, drill, name, "audit", copies=copies))
+        asked = asked_of_audit(drill)
+        await self._tools.api.create(build_reading_pod(launch, drill, name, "audit", asked, copies=copies))
 
     async def trace(self, key: Key, name: str, arguments: Sequence[str]) -> bool:
         """Create a pod that traces an item, and its ConfigMap, which goes with the pod. False: the job was not looked

@@ -181,6 +181,10 @@ class JobReconciler:
         ):
             metrics.recovered(identity, status.last_recovery, status.recoveries - counted)
             memory.recoveries = (status.began, status.recoveries)
+        replay = (status.began, status.recoveries)
+        if memory.replays != replay and status.last_recovery and "replay" in status.last_recovery.steps_ms:
+            metrics.replay_ended(identity, status.last_recovery)
+            memory.replays = replay
         return Coordinated(status, self._hosting.members(identity), memory.epoch_since, memory.hosted_since)
 
     def _forgotten(self, key: Key) -> None:

@@ -3,8 +3,8 @@
 A job is called NAMESPACE.NAME. Its list and its status cost the API server nothing; a log, a graph and a drill are
 asked of it, a snapshot of the job's store.
 
-Keeps: figures by the second of MOST_FOLLOWED jobs, those that were looked at last; a list is made once a look, however
-many look; rows and lists are bounded. Does not: know who may look (door.py), or decide anything about a job.
+Keeps: a list is made once a look, however many look; rows and lists are bounded. Does not: know who may look (door.py),
+take samples (coordination/hours.py has them), or decide anything about a job.
 """
 
 import asyncio
@@ -19,11 +19,11 @@ from flamestream.job.exit_codes import ExitCode
 from flamestream.job.status import JobStatus
 from flamestream.model.decoding import DecodeError, from_json
 from flamestream.model.errors import FlameStreamError
+from flamestream.node.samples import Sample
 from flamestream.store.snapshot_index import summary_of
 from flamestream.ui.asked import seconds_in, wanted, word_in
 from flamestream.ui.commands import now
 from flamestream.ui.marks import Mark
-from flamestream.ui.samples import Sample, Samples
 from flamestream.ui.source import Kind, Ran, Refused, Row, row_of
 from flamestream_operator.coordination.hosting import Hosting
 from flamestream_operator.jobs.decide import status_of
@@ -51,7 +51,6 @@ from flamestream_operator.page.shown import (
 )
 from flamestream_operator.page.traced_items import TracedItems
 
-MOST_FOLLOWED: Final = 16
 ANSWERS_WITHIN: Final = 10.0
 FRESH: Final = 2.0
 """Seconds for which a snapshot that was read counts as the newest."""
@@ -97,8 +96,6 @@ class ClusterJobs:
         self._items = TracedItems(cluster, api, readers)
         self._logs = PodLogs(api)
         self._looks = 0
-        self._followed: dict[str, Samples] = {}
-        """Those that are looked at, the last one last."""
         self._listed: tuple[int, list[Row]] = (-1, [])
         self._graphs: dict[str, Ran] = {}
         """Graphs, by the uid of the driver pod that has logged each."""
@@ -107,13 +104,8 @@ class ClusterJobs:
         """The last drill of each job that was made here, and when, until the watch has seen it; an audit is one."""
 
     def look(self) -> None:
-        """Take the figures of those that are followed."""
+        """Figures are as of the coordinators' last word."""
         self._looks += 1
-        for job, samples in list(self._followed.items()):
-            if self._find(job) is None:
-                del self._followed[job]
-            elif (status := self._said(job)) is not None:
-                samples.take(status)
 
     def rows(self) -> Sequence[Row]:
         """All jobs, by name."""
@@ -126,7 +118,6 @@ class ClusterJobs:
     def status(self, job: str) -> dict[str, Any]:
         """The document that `flamestream status --json` prints, as far as it has a meaning for a job of a cluster."""
         thing = self._job(job)
-        self._follow(job)
         resource, status = status_of(thing), self._said(job)
         return {
             "state": f"{resource.phase}: {resource.message}" if resource.message else resource.phase,
@@ -142,10 +133,11 @@ class ClusterJobs:
         told = self._looks // 2 if self._said(job) is not None else 0
         return hash((told, thing["metadata"].get("resourceVersion")))
 
-    def samples(self, job: str) -> list[Sample]:
-        """Figures since somebody looked at it."""
-        self._job(job)
-        return self._follow(job).all()
+    def samples(self, job: str, behind: int = 0) -> list[Sample]:
+        """The last hour, as far as this leader has coordinated it; nothing of a job of this name before it."""
+        made = micros(str(self._job(job)["metadata"].get("creationTimestamp") or ""))
+        hosting = self._hosting()
+        return [] if hosting is None else hosting.samples(job, max(made, behind))
 
     def marks(self, job: str) -> list[Mark]:
         """Marks from its coordinators in this process; of what was before them, the last recovery."""
@@ -178,7 +170,7 @@ class ClusterJobs:
         if any(self.ran(job, each).state == "running" for each in _STARTED):
             raise Refused(409, "a drill or an audit of this job is under way")
         if kind == "audit":
-            drill = audit_of(thing, by)
+            drill = audit_of(thing, by, formal=asked.get("definitions") == "yes")
         else:
             drill = drill_of(thing, word_in(asked, "kill"), seconds_in(asked), by)
         try:
@@ -218,21 +210,11 @@ class ClusterJobs:
         hosting = self._hosting()
         return hosting.status(job) if hosting is not None else None
 
-    def _find(self, job: str) -> Object | None:
-        namespace, _, name = job.partition(".")
-        return self._cluster.jobs.get((namespace, name))
-
     def _job(self, job: str) -> Object:
-        if (found := self._find(job)) is None:
+        namespace, _, name = job.partition(".")
+        if (found := self._cluster.jobs.get((namespace, name))) is None:
             raise Refused(404, f"there is no job {job!r} in this cluster, or it is not watched")
         return found
-
-    def _follow(self, job: str) -> Samples:
-        samples = self._followed.pop(job, None) or Samples()
-        self._followed[job] = samples
-        while len(self._followed) > MOST_FOLLOWED:
-            del self._followed[next(iter(self._followed))]
-        return samples
 
     def _drills(self, job: Object) -> list[Object]:
         key = key_of(job)

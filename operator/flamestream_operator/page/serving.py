@@ -10,19 +10,17 @@ from typing import Any, Final
 from aiohttp import web
 
 from flamestream import __version__
+from flamestream.ui.listening import HEAD_SECONDS, MOST_CONNECTIONS, listen
 from flamestream.ui.server import LOGIN, Handler, application
 from flamestream_operator.coordination.hosting import Hosting
 from flamestream_operator.jobs.reading_pods import ReadingPods
 from flamestream_operator.kube.api import LightkubeApi
 from flamestream_operator.kube.cache import Cluster
-from flamestream_operator.listening import listen
 from flamestream_operator.page.cluster_jobs import ClusterJobs
 from flamestream_operator.page.door import ClusterDoor
 from flamestream_operator.page.history import History
 from flamestream_operator.page.relay import Relay
 
-MOST_CONNECTIONS: Final = 256
-HEAD_SECONDS: Final = 15.0
 MOST_OF_ONE: Final = 16
 """Viewers of one user."""
 

@@ -97,9 +97,10 @@ def drill_of(job: Object, victim: str, after: str, by: str) -> Object:
     return _drill(job, victim, by, {"fault": {"target": victim}, "times": 1, "after": pause})
 
 
-def audit_of(job: Object, by: str) -> Object:
-    """A FlameStreamDrill that breaks nothing, and audits."""
-    return _drill(job, "audit", by, {"fault": {"target": "worker"}, "times": 0})
+def audit_of(job: Object, by: str, *, formal: bool) -> Object:
+    """A FlameStreamDrill that breaks nothing, and audits; `formal`: by the definitions of the formal model too."""
+    spec = {"fault": {"target": "worker"}, "times": 0, **({"definitions": True} if formal else {})}
+    return _drill(job, "audit", by, spec)
 
 
 def is_audit(drill: Object) -> bool:
@@ -156,6 +157,9 @@ def _report(audit: AuditResult, by: str) -> Mapping[str, object]:
         "complete": audit.complete, "verdict": verdict, "places": [], "input": [],
         "bounds": {"epoch": audit.epoch, "complete": audit.complete}, "first_difference": audit.first_difference,
         "said": [by, *filter(None, (audit.input, audit.bounds))],
+        "definitions": [
+            {**msgspec.structs.asdict(row), "strict": row.strict or None} for row in audit.definitions
+        ],
     }  # fmt: skip
 
 

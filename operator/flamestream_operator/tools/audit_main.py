@@ -1,7 +1,7 @@
 """Run in an audit's pod: everything that a job has delivered, against the reference interpreter.
 
-`python3 -m flamestream_operator.tools.audit_main [--changed]`. The verdict is JSON, on stdout and as the
-container's termination message.
+`python3 -m flamestream_operator.tools.audit_main [--changed] [--definitions]`. The verdict is JSON, on stdout and as
+the container's termination message.
 
 Keeps: what cannot be audited is an error with its reason, never a clean verdict. Does not: know Kubernetes.
 """
@@ -15,8 +15,9 @@ from typing import Final
 
 import msgspec
 
+from flamestream.audit import judged_run
 from flamestream.audit.committed import committed_there
-from flamestream.audit.job_audit import audited
+from flamestream.audit.job_audit import witnessed
 from flamestream.audit.report import result_of
 from flamestream.job import object_names
 from flamestream.job.validation import checked_job
@@ -31,9 +32,10 @@ LONGEST: Final = 4000
 SHORT: Final = 100
 
 
-def verdict(*, changed: bool = False) -> dict[str, object]:
+def verdict(*, changed: bool = False, definitions: bool = False) -> dict[str, object]:
     """As FlameStreamDrill's status has it, or {"error": ...}. `changed`: the code of now stands for all
-    versions that there were."""
+    versions that there were. `definitions`: say which ones of the formal model hold, which are of one graph: that of
+    the code of now."""
     try:
         config = read_any_driver_config()
         zookeeper = read_zookeeper()
@@ -46,10 +48,14 @@ def verdict(*, changed: bool = False) -> dict[str, object]:
         with TemporaryDirectory() as root:
             kept = Path(root)
             link_copies(kept, EARLIER.glob("*"), job.py_files)
-            report = audited(job, look(), config.job, zookeeper, again=look, kept=kept, changed=changed)
+            by_each = None if definitions else kept
+            evidence = witnessed(
+                job, look(), config.job, zookeeper, again=look, kept=by_each, changed=changed
+            )
+            rows = judged_run.judged_run(job, evidence) if definitions else []
     except FlameStreamError as error:
         return {"error": str(error)[: LONGEST // 2], "category": error.category}
-    return {**msgspec.to_builtins(result_of(report)), "empty": report.empty}
+    return {**msgspec.to_builtins(result_of(evidence.report, rows)), "empty": evidence.report.empty}
 
 
 def message(said: dict[str, object]) -> str:
@@ -57,12 +63,15 @@ def message(said: dict[str, object]) -> str:
     for key in ("firstDifference", "input", "bounds", "error"):
         if len(json.dumps(said, ensure_ascii=False).encode()) > LONGEST and key in said:
             said = {**said, key: str(said[key])[:SHORT]}
+    rows = said.get("definitions")
+    if isinstance(rows, list) and len(json.dumps(said, ensure_ascii=False).encode()) > LONGEST:
+        said = {**said, "definitions": [{**row, "reason": row["reason"][: SHORT // 2]} for row in rows]}
     return json.dumps(said, ensure_ascii=False)
 
 
 def main() -> int:
     """Exit code 3 if a difference was found."""
-    said = verdict(changed="--changed" in sys.argv[1:])
+    said = verdict(changed="--changed" in sys.argv[1:], definitions="--definitions" in sys.argv[1:])
     sys.stdout.write(json.dumps(said) + "\n")
     if MESSAGE.exists():
         MESSAGE.write_text(message(said))

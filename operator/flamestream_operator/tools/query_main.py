@@ -11,11 +11,12 @@ Does not: know Kubernetes, or ask a worker.
 
 import json
 import sys
+from collections.abc import Callable
 from typing import Final
 
-from flamestream.audit.committed import committed_there
+from flamestream.audit.committed import LastCommit, committed_there, of_newest
 from flamestream.job.exit_codes import ExitCode, code_of
-from flamestream.job.validation import checked_job
+from flamestream.job.validation import CheckedJob, checked_job
 from flamestream.live.committed import committed_answer, committed_page, recent
 from flamestream.live.port import Answer, Page, Wanted, written, written_page
 from flamestream.model.errors import FlameStreamError
@@ -31,16 +32,25 @@ def answered(rows: list[str], at_least: Time) -> Answer:
     checked = checked_job(read_job())
     kept = Kept(checked.graph)
     found = [kept.row(*split(row)) for row in rows]  # before anything is read: an error names what there is
-    last = committed_there(read_zookeeper(), read_any_driver_config().job, checked.job.store)
-    return committed_answer(checked.graph, recent(last, at_least), checked.job.store, found)
+    return of_newest(
+        _committed(checked, at_least),
+        lambda last: committed_answer(checked.graph, last, checked.job.store, found),
+    )
 
 
 def page(wanted: Wanted, at_least: Time) -> Page:
     """A page of a name. Raises FlameStreamError."""
     checked = checked_job(read_job())
     Kept(checked.graph).matching(wanted.name, wanted.prefix)  # as above
-    last = committed_there(read_zookeeper(), read_any_driver_config().job, checked.job.store)
-    return committed_page(checked.graph, recent(last, at_least), checked.job.store, wanted)
+    return of_newest(
+        _committed(checked, at_least),
+        lambda last: committed_page(checked.graph, last, checked.job.store, wanted),
+    )
+
+
+def _committed(checked: CheckedJob, at_least: Time) -> Callable[[], LastCommit]:
+    zookeeper, job = read_zookeeper(), read_any_driver_config().job
+    return lambda: recent(committed_there(zookeeper, job, checked.job.store), at_least)
 
 
 def main(arguments: list[str]) -> int:

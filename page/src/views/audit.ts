@@ -11,7 +11,7 @@ export const audit: View = (root, place) => {
   const may = !place.about.namespaced || place.about.actions;
   put(
     root,
-    h("div", { class: "row" }, h("h1", {}, "Audit"), button, place.about.namespaced ? null : h("label", {}, formal, " by the formal model's definitions too")),
+    h("div", { class: "row" }, h("h1", {}, "Audit"), button, h("label", {}, formal, " by the formal model's definitions too")),
     h("p", { class: "note" }, `A sequential interpreter computes the job again from the recorded input, and compares every result. It reads only; it takes time and memory${place.about.namespaced ? ", in a pod of its own" : " of this machine, in a process of its own"}.${may ? "" : " This page may only look: ui.actions and operator.drills of the chart let it start one."}`),
     told,
   );

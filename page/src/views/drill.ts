@@ -1,6 +1,5 @@
-import type uPlot from "uplot";
 import { type Drilled, type Figures, type Mark, type Ran, ask, follow, of } from "../api";
-import { type Data, GAP, add, aligned, made } from "../chart";
+import { GAP, plotted } from "../chart";
 import { h, put, say, table } from "../dom";
 import { milliseconds } from "../format";
 import { type View, address } from "../view";
@@ -36,37 +35,24 @@ export const drill: View = (root, place) => {
     void look("POST");
   });
   void look();
-  const data: Data = { at: [] };
   let marks: Mark[] = [];
-  let plot: uPlot | null = null;
-  const scaled = (): void => plot?.setScale("x", { min: Date.now() / 1000 - SPAN, max: Date.now() / 1000 });
-  const zoomed = (from: number, to: number): void => void (location.hash = address(place.job, "time", { from: from.toFixed(3), to: to.toFixed(3) }));
-  const build = (): void => {
-    plot?.destroy();
-    plot = made(drawn, { ...GAP, marked: true }, data, () => marks, { zoomed, hovered: () => undefined });
-    scaled();
-  };
+  const plots = plotted([drawn], [{ ...GAP, marked: true }], {
+    most: SPAN,
+    marks: () => marks,
+    range: () => [Date.now() / 1000 - SPAN, Date.now() / 1000],
+    zoomed: (from, to) => void (location.hash = address(place.job, "time", { from: from.toFixed(3), to: to.toFixed(3) })),
+  });
   const take = (news: Figures): void => {
-    add(data, news, SPAN);
     marks = news.marks;
-    const gaps = (data["gap_ms"] ?? []).filter((each) => each !== null);
+    plots.take(news);
+    const gaps = (plots.data["gap_ms"] ?? []).filter((each) => each !== null);
     say(gap, milliseconds(gaps.length ? Math.max(...gaps) : null));
-    plot?.setData(aligned(GAP, data), false);
-    scaled();
   };
-  build();
   const stop = follow(place.job, { figures: take as (data: never) => void }, place.connected);
-  const ticking = window.setInterval(scaled, 1000);
-  const resized = new ResizeObserver(() => plot?.setSize({ width: Math.max(240, drawn.clientWidth), height: plot.height }));
-  resized.observe(drawn);
-  window.addEventListener("themed", build);
   return () => {
     window.clearTimeout(timer);
-    window.clearInterval(ticking);
-    window.removeEventListener("themed", build);
-    resized.disconnect();
     stop();
-    plot?.destroy();
+    plots.end();
   };
 };
 

@@ -2,6 +2,7 @@ import { type Described, type Figures, type Ran, type Status, type Worker, ask, 
 import { h, put, say } from "../dom";
 import { age, bytes, count, microseconds, milliseconds, percent, rate } from "../format";
 import { type Drawing, type Vertex, drawn, second } from "../graph";
+import { steps } from "../marks";
 import { slowest } from "../slowest";
 import { type View, address } from "../view";
 
@@ -24,7 +25,7 @@ const FIGURES: [string, (status: Status, last: Record<string, number | null>) =>
 export const job: View = (root, place) => {
   const values = new Map(FIGURES.map(([name]) => [name, h("dd")]));
   const headline = h("p", { class: "headline", role: "status" });
-  const why = h("p", { class: "note" });
+  const why = h("p", { class: "note why" });
   const recovery = h("p", { class: "note" });
   const problems = h("ul", { class: "problems" });
   const picture = h("div", { class: "picture scroll", tabindex: "0", role: "region", "aria-label": "Graph" }, "Reading the graph …");
@@ -61,7 +62,7 @@ export const job: View = (root, place) => {
     shares(slots, status.workers, found.worker);
     strip(workers, status, told.pids, found.worker, place.job);
     const went = status.last_recovery;
-    put(recovery, went ? `${went.kind === "start" ? "Started" : "Last recovery"}: ${went.cause}, ${milliseconds(went.duration_ms)} (${Object.entries(went.steps_ms).map(([step, took]) => `${step} ${milliseconds(took)}`).join(", ")}). ` : "", h("a", { href: address(place.job, "time") }, "See it in time"));
+    put(recovery, went ? `${went.kind === "start" ? "Started" : "Last recovery"}: ${went.cause}, ${steps(went)}. ` : "", h("a", { href: address(place.job, "time") }, "See it in time"));
   };
 
   void ask<Ran<Plan>>(`${of(place.job)}/graph`).then(

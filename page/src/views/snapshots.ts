@@ -21,7 +21,7 @@ export const snapshots: View = (root, place) => {
   const look = async (): Promise<void> => {
     try {
       const ran = await ask<Ran<Snapshot[]>>(`${of(place.job)}/snapshots`);
-      // Behind it: what was committed when it was listed is committed then, or replaced.
+      // Behind it: so the status is seldom older than the list.
       const known = await ask<Described>(of(place.job));
       put(told, ...shown(ran, known, place));
     } catch (error) {
@@ -35,7 +35,11 @@ function shown(ran: Ran<Snapshot[]>, known: Described, place: Place): Node[] {
   const all = ran.answer;
   if (!all || all.error) return [h("p", { class: "bad" }, all?.error?.message ?? "No answer.")];
   if (!all.length) return [h("p", {}, "None has been written yet.")];
-  const committed = Math.max(0, ...all.filter((each) => !each.savepoint).map((each) => each.epoch).filter((epoch) => epoch <= (known.status?.epoch ?? 0)));
+  const epochs = all.filter((each) => !each.savepoint).map((each) => each.epoch);
+  const told = known.status?.epoch ?? 0;
+  // The status may come later than the store: where what it tells is gone, the oldest that is left has replaced it.
+  const until = told && Math.max(told, Math.min(...epochs));
+  const committed = Math.max(0, ...epochs.filter((epoch) => epoch <= until));
   const rows = [...all].reverse().map((each) => [
     count(each.epoch),
     each.cut === "end" ? "end of the input" : `${clock(Number(each.cut) / 1000, true)} (${age(Number(each.cut))} ago)`,
@@ -65,6 +69,17 @@ function commands(all: Snapshot[], place: Place): HTMLElement[] {
 
 function copied(text: string, note = ""): HTMLElement {
   const button = h("button", { "aria-label": `Copy: ${text}` }, "Copy");
-  button.addEventListener("click", () => void navigator.clipboard.writeText(text).then(() => say(button, "Copied")));
-  return h("p", { class: "command" }, h("code", {}, text), button, note && h("span", { class: "note" }, note));
+  const code = h("code", {}, text);
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text);
+      say(button, "Copied");
+    } catch {
+      // Browsers have no clipboard for a page that comes over HTTP from elsewhere, and may refuse it to any.
+      getSelection()?.selectAllChildren(code);
+      say(button, "Selected: copy it by Ctrl+C");
+    }
+  };
+  button.addEventListener("click", () => void copy());
+  return h("p", { class: "command" }, code, button, note && h("span", { class: "note" }, note));
 }

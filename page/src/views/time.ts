@@ -1,6 +1,5 @@
-import type uPlot from "uplot";
 import { type Audited, type Drilled, type Figures, type Mark, type Ran, ask, follow, of } from "../api";
-import { type Data, GAP, type Panel, add, aligned, made, picture } from "../chart";
+import { GAP, type Panel, STEPS, plotted } from "../chart";
 import { h, put, say, table } from "../dom";
 import { bytes, clock, count, milliseconds, percent, rate } from "../format";
 import { LABELS, moment, sentence, steps, verdictsOf } from "../marks";
@@ -16,12 +15,10 @@ const MOST = 3600;
 const HINT = "Move over a line to read it; drag to zoom. Keys: + and −, ← and →, 0 follows.";
 
 export const time: View = (root, place) => {
-  const data: Data = { at: [] };
   let told: Mark[] = [];
   let verdicts: Mark[] = [];
   // Both of them, in the order of time.
   let marks: Mark[] = [];
-  let plots: uPlot[] = [];
   // Both: as of now on, so many seconds back; or from and to.
   let span = Number(place.query.get("span") ?? 300);
   let fixed: [number, number] | null = place.query.has("from") ? [Number(place.query.get("from")), Number(place.query.get("to"))] : null;
@@ -35,10 +32,13 @@ export const time: View = (root, place) => {
     h("div", { class: "row" }, h("h1", {}, "Time"), h("div", { class: "buttons", role: "group", "aria-label": "Span" }, ...spans), h("button", { onclick: () => save() }, "Export PNG")),
     hover,
     h("div", { class: "plots", tabindex: "0", role: "group", "aria-label": "Figures over time; what happened is listed below" }, ...PANELS.map((panel, at) => h("figure", {}, h("figcaption", {}, `${panel.title}, ${panel.unit}`, ...panel.lines.map((line) => h("span", { class: `key ${line.colour.slice(2)}` }, line.label))), places[at] as Node))),
-    h("p", { class: "note legend" }, "A recovery's steps: ", ...["decide", "record", "open", "seal"].map((step, at) => h("span", { class: `key step-${at + 1}` }, step)), ". Ticks at the foot of the first figure are epochs."),
+    h("p", { class: "note legend" }, "A recovery's steps: ", ...Object.keys(STEPS).map((step, at) => h("span", { class: `key step-${at + 1}` }, step)), ". Ticks at the foot of the first figure are epochs."),
     h("h2", {}, "What happened"),
     list,
   );
+
+  const plots = plotted(places, PANELS, { most: MOST, marks: () => marks, range, zoomed: zoom, hovered });
+  const data = plots.data;
 
   function range(): [number, number] {
     // A job that has ended is shown to its end, however long ago that was.
@@ -48,8 +48,7 @@ export const time: View = (root, place) => {
   }
 
   function scaled(): void {
-    const [min, max] = range();
-    for (const plot of plots) plot.setScale("x", { min, max });
+    plots.scaled();
     for (const button of spans) button.setAttribute("aria-pressed", String(!fixed && Number(button.dataset["span"]) === span));
   }
 
@@ -94,31 +93,25 @@ export const time: View = (root, place) => {
     put(list, rows.length ? table(["time", "event", "cause", "took", "see"], rows, { "aria-label": "What happened" }) : h("p", { class: "note" }, "Nothing yet."));
   }
 
-  function build(): void {
-    for (const plot of plots) plot.destroy();
-    plots = PANELS.map((panel, at) => made(places[at] as HTMLElement, panel, data, () => marks, { zoomed: zoom, hovered }));
-    scaled();
-  }
-
   function mark(): void {
     const all = [...told, ...verdicts].sort((a, b) => moment(a) - moment(b));
     // A verdict takes the place of the one before: as many marks may be others.
-    if (list.childElementCount && all.length === marks.length && all.at(-1)?.at === marks.at(-1)?.at) return;
+    // A replay that ends gives the mark of its recovery another step.
+    const same = (mark: Mark, at: number): boolean => mark.at === marks[at]?.at && steps(mark) === steps(marks[at]);
+    if (list.childElementCount && all.length === marks.length && all.every(same)) return;
     marks = all;
     listed();
   }
 
   function take(news: Figures): void {
-    add(data, news, MOST);
     told = news.marks;
     mark();
-    plots.forEach((plot, at) => plot.setData(aligned(PANELS[at] as Panel, data), false));
-    scaled();
+    plots.take(news);
   }
 
   function save(): void {
     const [from, to] = range();
-    picture(`${place.job}, ${clock(from * 1000)} to ${clock(to * 1000)}`, PANELS, plots).toBlob((blob) => {
+    plots.picture(`${place.job}, ${clock(from * 1000)} to ${clock(to * 1000)}`).toBlob((blob) => {
       if (!blob) return;
       const link = h("a", { href: URL.createObjectURL(blob), download: `${place.job}-time.png` });
       link.click();
@@ -143,11 +136,8 @@ export const time: View = (root, place) => {
       move();
     }
   };
-  const resized = new ResizeObserver(() => plots.forEach((plot, at) => plot.setSize({ width: Math.max(240, places[at]?.clientWidth ?? 0), height: plot.height })));
-  places.forEach((each) => resized.observe(each));
-  window.addEventListener("themed", build);
   window.addEventListener("keydown", keyed);
-  build();
+  scaled();
   let stop = (): void => undefined;
   let ended = false;
   let again = 0;
@@ -179,16 +169,12 @@ export const time: View = (root, place) => {
     judging = window.setTimeout(() => void judge(), 5000);
   };
   if (place.about.namespaced && place.about.kinds.includes("drill")) void judge();
-  const ticking = window.setInterval(() => !fixed && scaled(), 1000);
   return () => {
     ended = true;
     stop();
     window.clearTimeout(again);
     window.clearTimeout(judging);
-    window.clearInterval(ticking);
-    window.removeEventListener("themed", build);
     window.removeEventListener("keydown", keyed);
-    resized.disconnect();
-    for (const plot of plots) plot.destroy();
+    plots.end();
   };
 };

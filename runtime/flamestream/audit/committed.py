@@ -16,12 +16,12 @@ is committed". Does not: change anything, or say what is due (audit.py).
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -45,8 +45,9 @@ from flamestream.store.zookeeper import ClusterState, ZooKeeperJobRecords
 from flamestream.store.zookeeper_access import NOWHERE, ZooKeeperAccess
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
 
+T = TypeVar("T")
 LOOKS: Final = 20
-"""How often an index is read that a newer commit has removed meanwhile."""
+"""How often something is read that a newer commit has removed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,19 +170,37 @@ def _dated(records: ZooKeeperJobRecords, store: str, outcome: str = "") -> LastC
 def read_commit(records: JobRecords, store: str, outcome: str = "") -> LastCommit:
     """Raises Corrupt if what the record names is not there or not whole, Retryable while epochs are committed
     faster than they are read."""
-    for _ in range(LOOKS):
+
+    def look() -> LastCommit:
         found = records.read()
-        if found is None or not found[0].index:
-            return LastCommit(None if found is None else found[0], outcome=outcome)
-        record, objects = found[0], store_from(store)
+        return LastCommit(None if found is None else found[0], outcome=outcome)
+
+    def whole(last: LastCommit) -> LastCommit:
+        if last.record is None or not last.record.index:
+            return last
+        objects = store_from(store)
+        index = read_index(objects, last.record.index, last.record.index_hash)
+        return replace(last, index=index, held=_held(index, objects))
+
+    return of_newest(look, whole)
+
+
+def of_newest(look: Callable[[], LastCommit], read: Callable[[LastCommit], T]) -> T:
+    """Read what the newest commit names, while the job may run. Raises as both do, and Retryable while epochs are
+    committed faster than it reads."""
+    last = look()
+    for _ in range(LOOKS):
         try:
-            index = read_index(objects, record.index, record.index_hash)
-            return LastCommit(record, index, _held(index, objects), outcome)
+            return read(last)
         except Corrupt:
-            # A newer commit removes what the one before named: only what the newest one names can be lost.
-            if (now := records.read()) is None or now[0].index == record.index:
+            # A newer commit removes what the one before named: only what the newest one names can be lost (!).
+            newer = look()
+            if newer.record is None or last.record is None or newer.record.index == last.record.index:
                 raise
-    raise Retryable("epochs are committed faster than their indexes can be read: try again, or pause the job")
+            last = newer
+    raise Retryable(
+        "epochs are committed faster than their indexes and segments can be read: try again, or pause the job"
+    )
 
 
 def savepoint_named(snapshot: str, store: str) -> Savepoint:

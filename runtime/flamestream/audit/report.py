@@ -10,10 +10,17 @@ from dataclasses import dataclass
 from typing import Final
 
 from flamestream.audit.committed import LastCommit
+from flamestream.audit.definitions.table import Row
 from flamestream.audit.places import PlaceVerdict, first_of, in_words
 from flamestream.audit.recorded import FrontInput
 from flamestream.core.protocol.snapshot import CodeSpan
-from flamestream.job.drills.status import MOST_CODES, AuditResult, CodeResult, codes_in_words
+from flamestream.job.drills.status import (
+    MOST_CODES,
+    AuditResult,
+    CodeResult,
+    DefinitionResult,
+    codes_in_words,
+)
 from flamestream.job.validation import CheckedJob
 from flamestream.model.meta import time_of_meta
 from flamestream.model.time import START, Time
@@ -26,6 +33,8 @@ _ENDED: Final = {
 }
 LONGEST: Final = 1000
 """Characters of a first difference in a drill's status."""
+REASON: Final = 200
+"""Characters of why a definition does not hold."""
 IN_WORDS: Final = 500
 """Characters of bounds and input there."""
 
@@ -135,9 +144,9 @@ def codes_of(
     ]
 
 
-def result_of(report: Report) -> AuditResult:
+def result_of(report: Report, rows: Sequence[Row] = ()) -> AuditResult:
     """The report as a drill keeps it, and as `kubectl flamestream audit --json` prints it. `clean`: as the
-    job's guarantee allows it."""
+    job's guarantee allows it. `rows`: its formal verdict."""
     found = report.verdict
     return AuditResult(
         clean=report.kept, records=report.records, delivered=found.delivered, lost=found.lost,
@@ -147,6 +156,13 @@ def result_of(report: Report) -> AuditResult:
         epoch=report.bounds.epoch, bounds=bounds_in_words(report.bounds)[:IN_WORDS],
         input=input_in_words(report.input)[:IN_WORDS], first_difference=report.first_difference[:LONGEST],
         codes=report.codes[-MOST_CODES:],
+        definitions=[
+            DefinitionResult(
+                definition=row.definition, name=row.name, printed=row.printed, strict=row.strict or "",
+                reason=row.reason[:REASON],
+            )
+            for row in rows
+        ],
     )  # fmt: skip
 
 

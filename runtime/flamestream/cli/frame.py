@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Final, NoReturn
 
 import typer
-from typer import rich_utils
 
 from flamestream.cli.output import as_json, say_error
 from flamestream.job.exit_codes import ExitCode, code_of
@@ -52,6 +51,8 @@ def run(app: typer.Typer, arguments: Sequence[str] | None) -> NoReturn:
         # Standalone, typer would end the process with codes of its own; so it returns that of typer.Exit.
         sys.exit(app(given, standalone_mode=False) or ExitCode.OK)
     except _WRONG_LINE as error:
+        from typer import rich_utils  # lazily: it brings a reader of Markdown
+
         rich_utils.rich_format_error(error)
         if "--json" in given:
             as_json({"error": {"category": "user", "message": error.format_message()}})

@@ -29,6 +29,7 @@ from flamestream.job.manifest import Job
 from flamestream.local import lineage
 from flamestream.model.decoding import from_json
 from flamestream.model.errors import Corrupt, FlameStreamError, ManifestError
+from flamestream.node import samples_file
 from flamestream.node.run_folder import RunFolder, find
 from flamestream.ports import ObjectStore
 from flamestream.store.object_names import plain
@@ -37,6 +38,7 @@ from flamestream.store.places import store_from
 _FILES: Final = (
     "run.json", "status.json", "lineage.json", "bootstrap.json", "coordinator.json", "worker.json",
     "executor.json", "upgrade.json", "worker-*.json", "micro-batch-base.json",
+    samples_file.NEW, samples_file.OLD,
 )  # fmt: skip
 _FOLDERS: Final = ("workers", "logs", "zookeeper", "spark", "micro-batch", "code")
 """Folders of a run folder that are removed with it. Earlier builds have left one for micro-batches, and a file

@@ -6,7 +6,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from flamestream.cli.changes.take_over import take_over
 from flamestream.cli.frame import ManifestFile, RunFolderOption
 from flamestream.cli.output import Json, errors, say_outcome
 from flamestream.cli.progress import progress_line
@@ -58,12 +57,8 @@ def command(
     keep_private()  # whatever runs it: the processes that it starts inherit that
     job = checked(manifest, debug=debug)
     _warn(job)
-    if job.job.spec.upgrade is not None:
-        from flamestream.cli.changes.drops import warn_of_drops  # lazily: few jobs have any
-
-        warn_of_drops(job.job)
     folder = RunFolder.of(job.job.name, run_folder)
-    take_over(job, folder)
+    _prepare(job, folder)
     if runner is None:
         runner = "micro-batch" if job.job.spec.batches else "streaming"
     if runner != "streaming":
@@ -77,6 +72,19 @@ def command(
 
         raise typer.Exit(microbatch.run(job, folder, drain=drain, changed=changed, json=json))
     raise typer.Exit(run(job, folder, drain=drain, spark=not no_spark, changed=changed, json=json))
+
+
+def _prepare(job: CheckedJob, folder: RunFolder) -> None:
+    """Do what few jobs ask for, which alone import it: names to drop, another job to go on with."""
+    spec = job.job.spec
+    if spec.upgrade is not None:
+        from flamestream.cli.changes.drops import warn_of_drops
+
+        warn_of_drops(job.job)
+    if spec.take_over is not None:
+        from flamestream.cli.changes.take_over import take_over
+
+        take_over(job, spec.take_over, folder)
 
 
 def _warn(job: CheckedJob) -> None:

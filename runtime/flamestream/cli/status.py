@@ -92,4 +92,5 @@ def _recovery(last: LastRecovery) -> str:
     took = f"{last.duration_ms:.0f} ms" if last.duration_ms else "under way"
     if last.kind == "start":
         return f"started ({took}), no recovery since"
-    return f"last recovery: {last.cause} ({took})"
+    replay = f", and {last.steps_ms['replay']:.0f} ms of replay" if "replay" in last.steps_ms else ""
+    return f"last recovery: {last.cause} ({took}{replay})"

@@ -75,10 +75,12 @@ def scan(file: FileIO, name: str, start: int = 0, end: int | None = None) -> Ite
     """
     while end is None or start < end:
         body = read_body(file, start)
-        if body is None and end is None and _followed(file, start):
+        # Once (!): asked again behind a look that found it torn, its writer may have gone on meanwhile.
+        followed = body is None and _followed(file, start)
+        if followed and end is None:
             body = read_body(file, start)  # its writer was at it a moment ago
         if body is None:
-            if end is not None or _followed(file, start):
+            if end is not None or followed:
                 raise Corrupt(
                     f"{name}: the record at byte {start} is damaged, and there is more that counts; restore "
                     "it from a backup"

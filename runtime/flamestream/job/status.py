@@ -101,7 +101,8 @@ class LastRecovery(msgspec.Struct, frozen=True, kw_only=True):
     replayed_from: int = 0
     """The cut that its replay began at: a global time."""
     steps_ms: dict[str, float] = {}
-    """Milliseconds of each step: decide, record, open, seal."""
+    """Milliseconds of each step: decide, record, open, seal; and, once that is through, replay, which the duration
+    does not hold."""
     ended: int = 0
     """Microseconds since 1970: when the job ran again; 0: not yet, or another coordinator saw it."""
 

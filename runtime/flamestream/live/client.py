@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from flamestream.live.kept_changes import Change, watched
 from flamestream.live.known_job import KnownJob
+from flamestream.live.latency_picture import AROUND
 from flamestream.live.notebook import Shown, page
+from flamestream.live.page_job import API, PageJob
 from flamestream.live.port import Answer, At, HttpPort, Key, Page, Port, Wanted
 from flamestream.live.trust import authority
 from flamestream.live.watch import EVERY_ROW
@@ -93,8 +95,15 @@ class Job:
 
     def status(self) -> Shown:
         """The job as its coordinator has written it last: a table in a notebook, `.status` in a program. Raises
-        ManifestError if it has not run, or is known by its URL alone."""
-        return self._known("who asks for the status").status()
+        ManifestError if it has not run, or is known by its port's URL alone."""
+        return self._watched("who asks for the status").status()
+
+    def latency(self, seconds: float = AROUND) -> "pd.DataFrame":
+        """Latencies and other figures by the second around the last recovery, a row each: from so many seconds before
+        its cause to as many behind its end; without a recovery, the newest of as long. `at` is the end of the second in
+        microseconds since 1970, `recovering` whether the recovery was under way in it; the other columns are those of
+        the page's samples. A job has its last hour. Raises as `status`, and UserError without pandas."""
+        return self.status().latency(seconds)
 
     def audit(self) -> "Audited":
         """Everything that it has delivered, beside what the reference interpreter makes of the same input: minutes, for
@@ -108,7 +117,11 @@ class Job:
 
     def _repr_html_(self) -> str:
         """As a notebook shows it."""
-        return self.status()._repr_html_() if isinstance(self._port, KnownJob) else page("a job", [])
+        shows = isinstance(self._port, KnownJob | PageJob)
+        return self.status()._repr_html_() if shows else page("a job", [])
+
+    def _watched(self, who: str) -> KnownJob | PageJob:
+        return self._port if isinstance(self._port, PageJob) else self._known(who)
 
     def _known(self, who: str) -> KnownJob:
         if not isinstance(self._port, KnownJob):
@@ -185,16 +198,19 @@ def connect(
     ca_file: str | Path | None = None,
 ) -> Job:
     """A client of a job: by its manifest, its run folder, or its name if it was run from this folder; or by the URL of
-    its port (http://HOST:PORT/v1/jobs/NAME).
+    its port (http://HOST:PORT/v1/jobs/NAME), or, for its status and its last hour, of a page that shows it
+    (http://HOST:PORT/api/v1/jobs/NAME).
 
     With all but a URL, states are of the job's own classes; by a URL they are what JSON has for them. `token`: the
-    port's bearer token; left out, the manifest says where it is. `timeout`: seconds that one call may take. `ca_file`:
-    the authorities (PEM) of an https:// URL's certificate; left out, those of this machine. With the manifest it has to
-    be the certificate that is named there. Raises ManifestError for what is no manifest, UserError for a file without
-    certificates, and what the application raises.
+    port's or the page's bearer token; left out, the manifest says where the port's is. `timeout`: seconds that one call
+    may take. `ca_file`: the authorities (PEM) of an https:// URL's certificate; left out, those of this machine. With
+    the manifest it has to be the certificate that is named there. Raises ManifestError for what is no manifest,
+    UserError for a file without certificates, and what the application raises.
     """
     if str(job).startswith(("http://", "https://")):
         trust = None if ca_file is None else authority(Path(ca_file))
+        if API in str(job):
+            return Job(PageJob(str(job), token, timeout, trust=trust))
         return Job(HttpPort(str(job), token, timeout, trust=trust))
     if ca_file is not None:
         raise ManifestError(

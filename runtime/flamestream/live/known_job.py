@@ -7,7 +7,7 @@ Does not: speak with a worker (port.py).
 import time
 from typing import TYPE_CHECKING, Any
 
-from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here
+from flamestream.audit.committed import LastCommit, cluster_state_of, committed_here, of_newest
 from flamestream.connectors.kit.spec import secret_of
 from flamestream.job.manifest import Job as Manifest
 from flamestream.job.validation import loaded
@@ -21,6 +21,7 @@ from flamestream.model.tables.kept_changes import changes_of
 from flamestream.model.time import Time
 from flamestream.node.queries.rows import Kept
 from flamestream.node.run_folder import RunFolder
+from flamestream.node.samples_file import SamplesTail
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]
@@ -50,7 +51,10 @@ class KnownJob:
         rows = [self._kept.row(name, key) for name, key in keys]  # an error names what there is
         if at != "committed":
             return self._asked.read(keys, at, at_least)
-        return committed_answer(self._graph, self._committed(at_least), self._manifest.store, rows)
+        return of_newest(
+            lambda: self._committed(at_least),
+            lambda last: committed_answer(self._graph, last, self._manifest.store, rows),
+        )
 
     def wait(self, key: Key, known: Any, at_least: Time) -> None:
         """As `HttpPort.wait`; without a port, until there is another epoch."""
@@ -65,7 +69,10 @@ class KnownJob:
         self._kept.matching(wanted.name, wanted.prefix)  # an error names what there is
         if at != "committed":
             return self._asked.scan(wanted, at, at_least)
-        return committed_page(self._graph, self._committed(at_least), self._manifest.store, wanted)
+        return of_newest(
+            lambda: self._committed(at_least),
+            lambda last: committed_page(self._graph, last, self._manifest.store, wanted),
+        )
 
     def keeps_changes(self, table: str) -> bool:
         """Whether its graph keeps the last changes of a table's rows."""
@@ -83,7 +90,7 @@ class KnownJob:
             raise ManifestError(
                 f"job {self._manifest.name!r} has not run on this machine yet: {self._folder.path}"
             )
-        return Shown(told)
+        return Shown(told, SamplesTail(self._folder.path).behind())
 
     def audit(self) -> "Audited":
         """As `Job.audit`."""

@@ -161,14 +161,8 @@ class HttpPort:
     ) -> None:
         """`typed`: this process knows the job's classes. `trust`: whom it takes for the job at a URL of https;
         left out, whoever has a certificate for its host by an authority of this machine."""
-        parts = urlsplit(url)
-        if parts.scheme == "https":
-            self._connection: http.client.HTTPConnection = _Sealed(
-                parts.netloc, timeout, trust or authority()
-            )
-        else:
-            self._connection = http.client.HTTPConnection(parts.netloc, timeout=timeout)
-        self._url, self._path = url, f"{parts.path.rstrip('/')}/query"
+        self._connection = connection_to(url, timeout, trust)
+        self._url, self._path = url, f"{urlsplit(url).path.rstrip('/')}/query"
         self._timeout, self._typed = timeout, typed
         self._headers = {"content-type": ENCODED, "accept": ENCODED} if typed else {}
         if token is not None:
@@ -222,29 +216,16 @@ class HttpPort:
         body = msgspec.msgpack.encode(asked) if self._typed else text_of(asked)
         deadline = time.monotonic() + self._timeout
         while True:
-            status, data = self._post(body)
+            status, data = exchanged(
+                self._connection, self._url, "POST", self._path, headers=self._headers, body=body
+            )
             if status == HTTPStatus.OK:
                 return data
             if status not in _AGAIN:
-                raise _kind(status)(f"{self._url} answers {status}: {_error_in(data)}")
+                raise refusal(self._url, status, data)
             if time.monotonic() + PAUSE > deadline:
                 raise Retryable(f"{self._url} gives no answer within {self._timeout:g} s: {_error_in(data)}")
             time.sleep(PAUSE)
-
-    def _post(self, body: bytes) -> tuple[int, bytes]:
-        """The status and the body of an answer; 0 and why, if there is none."""
-        try:
-            self._connection.request("POST", self._path, body, self._headers)
-            answer = self._connection.getresponse()
-            return answer.status, answer.read()
-        except ssl.SSLCertVerificationError as error:
-            self._connection.close()
-            why = f"it is not trusted: {error.verify_message}"
-            raise UserError(f"{self._url} shows another certificate than it should: {why}") from error
-        except (OSError, http.client.HTTPException) as error:
-            # a worker that ends closes its connections: the next one is another worker's
-            self._connection.close()
-            return 0, str(error or type(error).__name__).encode()
 
     def _understood(self, decoder: Callable[[bytes], T], data: bytes) -> T:
         try:
@@ -253,6 +234,34 @@ class HttpPort:
             raise UserError(
                 f"{self._url} is no port of a job: its answer is not understood ({error})"
             ) from error
+
+
+def connection_to(url: str, timeout: float, trust: Trust | None = None) -> http.client.HTTPConnection:
+    """A connection to the server of a URL, which is not made yet. `trust`: as of an `HttpPort`."""
+    parts = urlsplit(url)
+    if parts.scheme == "https":
+        return _Sealed(parts.netloc, timeout, trust or authority())
+    return http.client.HTTPConnection(parts.netloc, timeout=timeout)
+
+
+def exchanged(
+    connection: http.client.HTTPConnection, url: str, method: str, path: str, *, headers: dict[str, str],
+    body: bytes | None = None,
+) -> tuple[int, bytes]:  # fmt: skip
+    """The status and the body of an answer; 0 and why, if there is none. Raises UserError for a server that is not
+    trusted."""
+    try:
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
+    except ssl.SSLCertVerificationError as error:
+        connection.close()
+        why = f"it is not trusted: {error.verify_message}"
+        raise UserError(f"{url} shows another certificate than it should: {why}") from error
+    except (OSError, http.client.HTTPException) as error:
+        # a worker that ends closes its connections: the next one is another worker's
+        connection.close()
+        return 0, str(error or type(error).__name__).encode()
 
 
 class _Sealed(http.client.HTTPConnection):
@@ -291,11 +300,13 @@ _told: Final = json_decoder(_Told)
 _told_page: Final = json_decoder(_ToldPage)
 
 
-def _kind(status: int) -> type[FlameStreamError]:
-    """The error of an answer's status: what the graph does not have is refused as by who knows the graph."""
+def refusal(url: str, status: int, data: bytes) -> FlameStreamError:
+    """The error of an answer: what is not there is refused as by who knows the job."""
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Retryable
-    return ManifestError if status == HTTPStatus.NOT_FOUND else UserError
+        kind: type[FlameStreamError] = Retryable
+    else:
+        kind = ManifestError if status == HTTPStatus.NOT_FOUND else UserError
+    return kind(f"{url} answers {status}: {_error_in(data)}")
 
 
 def _error_in(data: bytes) -> str:
@@ -303,4 +314,5 @@ def _error_in(data: bytes) -> str:
         found = from_json(data)
     except DecodeError:
         return data.decode(errors="replace")
-    return str(found["error"]) if isinstance(found, dict) and "error" in found else str(found)
+    said = found.get("error", found) if isinstance(found, dict) else found
+    return str(said.get("message", said) if isinstance(said, dict) else said)

@@ -67,13 +67,18 @@ def _events(connection: http.client.HTTPConnection, url: str, after: str) -> Ite
     answer = connection.getresponse()
     if answer.status != http.HTTPStatus.OK:
         raise http.client.HTTPException(f"status {answer.status}")
-    number = text = ""
+    number = text = kind = ""
     for line in answer:
         word, _, value = line.decode().rstrip("\n").partition(": ")
         if word == "id":
             number = value
+        elif word == "event":
+            kind = value
         elif word == "data":
             text = value
+        elif not word and kind:
+            # what the sink could not read: it ends the connection, too
+            raise http.client.HTTPException(f"{kind}: {text}")
         elif not word and text:
             yield number, text
             text = ""

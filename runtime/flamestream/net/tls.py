@@ -27,10 +27,6 @@ import ssl
 from datetime import UTC, datetime
 from typing import Final
 
-from cryptography import x509
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-
 MOST_RECEIVED: Final = 256 << 10
 """Bytes that one call of `received` takes at most."""
 MOST_UNPROVED: Final = 16 << 10
@@ -142,6 +138,11 @@ class TlsStream:
 
 def _certificate(key: bytes, purpose: bytes) -> tuple[bytes, bytes]:
     """A certificate and its private key: the same whenever they are made of the same."""
+    # lazily: a command that dials nobody should not wait for it
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
     # The words keep this apart from the attempts' keys, which are made of the run's token, too.
     seed = hmac.new(key, b"flamestream link certificate: " + purpose, hashlib.sha256).digest()
     private = Ed25519PrivateKey.from_private_bytes(seed)

@@ -41,6 +41,7 @@ from flamestream.model.time import timestamp_of
 from flamestream.net.control_link import ControlServer
 from flamestream.node.inbox import Inbox
 from flamestream.node.operations import operations
+from flamestream.node.samples import Sample, Sampling
 from flamestream.ports import Background, JobRecords, ObjectStore, Reactor, Timer
 from flamestream.store.deletions import Deletions
 from flamestream.store.snapshot_index import read_index, write_index
@@ -103,6 +104,7 @@ class CoordinatorHost:
         self._snapshots = self._snapshots_us = self._snapshot_us = 0
         self._unsaved_since = 0
         self._began = reactor.now()
+        self._sampling = Sampling(self._began, reactor.instant())
         self._ran = (0, 0)
         """The newest attempt that has run, and since when."""
         self.finish: co.Finish | None = None
@@ -191,9 +193,9 @@ class CoordinatorHost:
     def from_worker(self, worker: WorkerId, message: ToCoordinator) -> None:
         """A worker says something else than Hello."""
         if isinstance(message, Progress):
-            before = self._figures.get(worker)
+            before, left = self._figures.get(worker), self._left.pop(worker, None)
             self._figures[worker] = message
-            self._left.pop(worker, None)
+            self._sampling.heard(worker, before or left, message, self._reactor.now())
             self._note_unsaved()
             if message.skipped:
                 self._skipped = self._sum_here(lambda told: told.skipped)
@@ -226,6 +228,7 @@ class CoordinatorHost:
 
     def _forget(self, worker: WorkerId) -> None:
         self._busy.pop(worker, None)
+        self._sampling.left(worker)
         if (told := self._figures.pop(worker, None)) is not None:
             self._left[worker] = told
         while len(self._left) > MOST_LEFT:
@@ -306,25 +309,26 @@ class CoordinatorHost:
         self._alarm = self._reactor.later(seconds, lambda: self._post(co.Woken()))
 
     def _report(self, action: co.Report) -> None:
-        if action.status.phase != self._status.phase or action.status.attempt != self._status.attempt:
-            told = {
-                "job": self._settings.job,
-                "phase": action.status.phase,
-                "attempt": action.status.attempt,
-                "cause": action.status.cause,
-            }
-            log.info(
-                "phase",
-                extra={**told, "steps_us": dict(action.status.steps), "workers": action.status.workers},
-            )
-        if action.status.phase == "running" and action.status.attempt != self._ran[0]:
-            self._ran = (action.status.attempt, self._reactor.now())
-        if action.status.epoch != self._status.epoch:
+        status, before = action.status, self._status
+        if (status.phase, status.attempt) != (before.phase, before.attempt):
+            log.info("phase", extra={**self._told(status), "workers": status.workers})
+        elif status.steps != before.steps and "replay" in dict(status.steps):
+            log.info("replayed", extra=self._told(status))
+        if status.phase == "running" and status.attempt != self._ran[0]:
+            self._ran = (status.attempt, self._reactor.now())
+        if status.epoch != before.epoch:
             self._unsaved_since = 0
-            self._committed(action.status.epoch)
-        self._status = action.status
+            self._committed(status.epoch)
+        self._status = status
         self._note_unsaved()
         self._changed()
+
+    def _told(self, status: co.Status) -> dict[str, object]:
+        """A phase as the log has it."""
+        return {
+            "job": self._settings.job, "phase": status.phase, "attempt": status.attempt, "cause": status.cause,
+            "steps_us": dict(status.steps),
+        }  # fmt: skip
 
     def _committed(self, epoch: int) -> None:
         """Count the time that an epoch took, if it was announced here."""
@@ -390,6 +394,18 @@ class CoordinatorHost:
             last_output=self._gaps.last, gaps=self._gaps.all(),
         )  # fmt: skip
 
+    def sample(self) -> Sample | None:
+        """The figures of the second that ends now; None: the job has ended. In the loop."""
+        if self.finish is not None:
+            return None
+        status, inside = self._status, self._status.workers
+        return self._sampling.sample(
+            self._reactor.now(), self._reactor.instant(), self._gaps,
+            attempt=status.attempt, epoch=status.epoch, snapshot_size=status.snapshot_size,
+            busy=max(map(self._share_busy, inside), default=0.0),
+            in_flight=sum(said.in_flight for worker in inside if (said := self._figures.get(worker))),
+        )  # fmt: skip
+
     def _late(self) -> dict[SourceName, int]:
         """Counts of late items, by source: of workers that have left only what no recovery counts again
         (!)."""
@@ -418,13 +434,17 @@ class CoordinatorHost:
         delivered = _latency([recent[0].counts(told.latency) for recent, told in said])
         return delivered, _latency([recent[1].counts(told.release) for recent, told in said])
 
+    def _share_busy(self, worker: WorkerId) -> float:
+        busy = self._busy.get(worker)
+        return busy.busy_us / max(1, busy.us) if busy is not None else 0.0
+
     def _figures_of(self, worker: WorkerId) -> WorkerFigures:
         said = self._figures.get(worker)
         if said is None:
             return WorkerFigures(worker=worker, connected=True, slots=self._slots.get(worker, 0))
         busy = self._busy.get(worker)
         return WorkerFigures(
-            worker=worker, connected=True, busy=busy.busy_us / max(1, busy.us) if busy is not None else 0.0,
+            worker=worker, connected=True, busy=self._share_busy(worker),
             items_in=said.items_in, items_out=said.items_out,
             minimal=timestamp_of(said.minimal), settled=timestamp_of(said.settled), problem=said.problem,
             runs=said.runs, bundles=said.bundles, in_flight=said.in_flight,

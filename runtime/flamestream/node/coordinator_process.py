@@ -1,4 +1,4 @@
-"""The coordinator's process: core.coordinator on its ports, and the job's status for people.
+"""The coordinator's process: core.coordinator on its ports, and the job's status and its last hour for people.
 
 `python -m flamestream.node.coordinator_process CONFIG.json --fd N`: the launcher keeps the listening socket
 and passes it as descriptor N, so a coordinator that is started again has the same address, and workers find
@@ -26,6 +26,8 @@ from flamestream.machine import process_shell
 from flamestream.model.errors import FlameStreamError
 from flamestream.net.control_link import ControlServer
 from flamestream.node.coordinator_host import CoordinatorHost
+from flamestream.node.samples import Sample, each_second
+from flamestream.node.samples_file import SamplesFile
 from flamestream.node.status_file import StatusFile
 from flamestream.store.lazy import LazyStore
 from flamestream.store.places import store_from
@@ -78,6 +80,13 @@ def run(file_of_config: str, listener: socket.socket) -> int:
     )
     server.handlers = host
     file = StatusFile(reactor, Path(config.status), host.look)
+    samples = SamplesFile(Path(config.status).parent)
+
+    def sampled(sample: Sample) -> None:
+        samples.add(sample)
+        file.changed()  # whoever follows it reads samples, too
+
+    each_second(reactor, host.sample, sampled)
     upgrades = _Upgrades(host, file_of_config)
     upgrades.tell(config)
     _obey_signals(host, lambda: reactor.soon(upgrades.read))

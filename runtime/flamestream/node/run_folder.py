@@ -2,6 +2,7 @@
 
     run.json       who runs
     status.json    written by the coordinator
+    samples.jsonl, samples.old.jsonl    its figures of each second of the last hour (samples_file.py)
     workers/       the pid of every worker's life
     audit.json, drill.json    the last verdict of each (verdicts.py)
     logs/          what the processes print

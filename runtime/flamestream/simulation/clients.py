@@ -19,8 +19,10 @@ from flamestream.core.protocol.actions import Answered, NotAnswered
 from flamestream.core.protocol.events import Queried, QueryLeft
 from flamestream.core.protocol.matching import fits
 from flamestream.core.protocol.queries import Lookup, Matching, Scan
+from flamestream.core.protocol.stored_rows import encoded_head
 from flamestream.core.worker.queries.gateway import not_strict
 from flamestream.model import payload as codec
+from flamestream.model.tables.ledger import Deciding
 from flamestream.model.time import START, Time
 from flamestream.simulation.faults import FaultPlan
 from flamestream.simulation.oracle import Follower, Oracle
@@ -106,7 +108,7 @@ class Clients:
         query = Queried(self._numbers, lookups, strict, at_least)
         if rng.random() < 0.3:
             after = rng.choice(keys).key if rng.random() < 0.3 else b""
-            matching = Matching(b"", rng.choice([None, None, "a"]))
+            matching = Matching(self._head(lookups[0]), rng.choice([None, None, "a"]))
             scan = Scan(lookups[0].vertex, matching, after, rng.choice([1, 3, 100]))
             query = Queried(self._numbers, [], strict, at_least, scan)
         self._asked[query.number] = query, self._world.now, self._shown
@@ -122,6 +124,11 @@ class Clients:
             lookup_of(graph.vertices[vertex], key, slots)
             for (vertex, key), _ in buckets_of(graph, self._oracle.state)
         ]
+
+    def _head(self, lookup: Lookup) -> bytes:
+        """The beginning of all keys of its state: of a row those of its table."""
+        is_row = isinstance(self._oracle.graph.vertices[lookup.vertex].combine, Deciding)
+        return encoded_head(codec.decode(lookup.key)[0]) if is_row else b""
 
     # --- at the end -----------------------------------------------------------------------------------------
 

@@ -124,6 +124,8 @@ class CoordinatorNode(Process):
             self.world.trace.cover("coordinator.adopted a running job")
         if status.kind == "moved" and status.duration_us:
             self.world.trace.cover("recovery.moved")
+        if dict(status.steps).get("replay"):
+            self.world.trace.cover("recovery.replayed")
         before = self.status.wanted if self.status is not None else 0
         if before and status.wanted != before:
             self.world.trace.cover(f"coordinator.wants {'more' if status.wanted > before else 'fewer'}")

@@ -18,9 +18,17 @@ from flamestream.simulation.changes.releases import rolling
 from flamestream.simulation.changes.restarts import changing_job, restarting
 from flamestream.simulation.clients import asked
 from flamestream.simulation.faults import FaultPlan
-from flamestream.simulation.graphs import SimJob
+from flamestream.simulation.graphs import SimJob, drawn_job
 from flamestream.simulation.jobs import ticks
-from flamestream.simulation.jobs.bank import bank_job, indexed_job, retracted_job, subgraph_job
+from flamestream.simulation.jobs.answered import answered_job
+from flamestream.simulation.jobs.bank import (
+    bank_job,
+    indexed_job,
+    live_job,
+    retracted_job,
+    retracted_row_job,
+    subgraph_job,
+)
 from flamestream.simulation.jobs.calls import asking_job
 from flamestream.simulation.jobs.event_time import arrival_job, clock_job, event_time_job
 from flamestream.simulation.jobs.productions import production_job
@@ -55,7 +63,7 @@ def _one_of(*draws: Draw) -> Draw:
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType({
     "any": Kind("functions, folds, loops and now and then a call"),
     "calls": Kind(
-        "ask a service, which answers late, twice, wrong and never", asking_job,
+        "ask a service, which answers late, twice, wrong and never", _one_of(asking_job, answered_job),
         guarantees=("exactly-once", "exactly-once-2pc", "at-least-once"),
     ),
     "productions": Kind("toss coins, behind doors", production_job, guarantees=(STRONG,)),
@@ -63,9 +71,15 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType({
         "windows and clocks, of late records too", _one_of(event_time_job, arrival_job, clock_job)
     ),
     "windows": Kind("sessions, joins, ranks and own programs", program_job, guarantees=("exactly-once",)),
-    "transactions": Kind("tables whose rows change together", _one_of(bank_job, retracted_job, subgraph_job)),
+    "transactions": Kind(
+        "tables whose rows change together",
+        _one_of(bank_job, retracted_job, retracted_row_job, subgraph_job),
+    ),
     "new-index": Kind("tables that get an index while they run", indexed_job, ticks.ticking(), OF_ONE_CUT),
-    "queries": Kind("clients ask for states", direct=asked, guarantees=LOOKED_BACK),
+    "queries": Kind(
+        "clients ask for states, and for rows of transactions that are taken back", _one_of(drawn_job, live_job),
+        asked, LOOKED_BACK,
+    ),
     "upgrades": Kind("the code changes", ticks.edited_job, ticks.ticking(), OF_ONE_CUT),
     "new-sources": Kind("sources come with changed code", ticks.growing_job, ticks.growing(), OF_ONE_CUT),
     "fatal-code": Kind("changed code kills its workers", ticks.fatal_job, ticks.failing(), OF_ONE_CUT),

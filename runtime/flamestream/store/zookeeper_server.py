@@ -18,16 +18,19 @@ Does not: replicate. A cluster uses its own ZooKeeper.
 import fcntl
 import os
 import secrets
+import signal
 import socket
 import ssl
 import subprocess
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, Self
 
 import msgspec
 
+from flamestream.machine.class_archive import archive_options
 from flamestream.machine.java import QUICK, Java, find_java, spark_jars
 from flamestream.machine.parent_death import start_child
 from flamestream.model.decoding import from_json
@@ -102,8 +105,9 @@ class _Served(msgspec.Struct, frozen=True):
 class EmbeddedZooKeeper:
     """The server of one data folder: ours, or another process's that we joined."""
 
-    def __init__(self, folder: Path, java: Java | None = None) -> None:
-        """Serve `folder`, or join who does. Raises ClusterStateUnavailable if neither works."""
+    def __init__(self, folder: Path, java: Java | None = None, options: Sequence[str] | None = None) -> None:
+        """Serve `folder`, or join who does. Raises ClusterStateUnavailable if neither works. `options`: more of its
+        JVM, instead of those by which it uses its class-data archive."""
         self._folder = folder.absolute()
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._process: subprocess.Popen[bytes] | None = None
@@ -111,6 +115,8 @@ class EmbeddedZooKeeper:
         self.owned = self._claim()
         if self.owned:
             self._java = java or find_java()
+            self._class_path = class_path()
+            self._options = archive_options(self._java, self._class_path) if options is None else options
             login = login_of(self._folder)  # before anybody can join
             self._place = self._start_somewhere()
         else:
@@ -130,10 +136,10 @@ class EmbeddedZooKeeper:
         self._start(self._place)
         return True
 
-    def close(self) -> None:
-        """End the server if it is ours."""
+    def close(self, sign: signal.Signals = signal.SIGKILL) -> None:
+        """End the server if it is ours, by this signal: its log is synced, so it need not be asked."""
         if self._process is not None:
-            self._process.kill()  # its log is synced, so it need not be asked
+            self._process.send_signal(sign)
             self._process.wait()
             self._process = None
         if self._lock >= 0:
@@ -215,6 +221,7 @@ class EmbeddedZooKeeper:
         logging.write_text(_LOGGING.format(folder=self._folder))
         options = [
             *QUICK,
+            *self._options,
             "-Xms16m",
             "-Xmx64m",
             "-XX:+ExitOnOutOfMemoryError",
@@ -226,7 +233,7 @@ class EmbeddedZooKeeper:
             *options,
             *small_log,
             "-cp",
-            class_path(),
+            self._class_path,
             "org.apache.zookeeper.server.quorum.QuorumPeerMain",
             config,
         ]

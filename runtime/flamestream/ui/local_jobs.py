@@ -18,12 +18,14 @@ from flamestream.job.status import JobStatus
 from flamestream.model.errors import FlameStreamError
 from flamestream.node.job_state import described
 from flamestream.node.run_folder import RunFolder, RunInfo
+from flamestream.node.samples import Sample
+from flamestream.node.samples_file import SamplesTail
+from flamestream.node.tail import Tail
 from flamestream.node.verdicts import KINDS, Verdict, file_of, left
 from flamestream.ui.asked import seconds_in, wanted, word_in
 from flamestream.ui.commands import Commands
-from flamestream.ui.log_files import LogTail, merged
+from flamestream.ui.log_files import merged
 from flamestream.ui.marks import MOST, Mark, mark_of, mark_of_verdict, without_repeats
-from flamestream.ui.samples import Sample, Samples
 from flamestream.ui.source import Kind, Ran, Refused, Row, row_of
 
 MOST_JOBS: Final = 5000
@@ -55,9 +57,12 @@ class _Known:
     """The answer of `plan`, with the digest of the application that it is of."""
     verdicts: dict[str, tuple[int, Verdict | None]] = field(default_factory=dict)
     """Those that commands have left, by kind, with the times of their files."""
-    samples: Samples = field(default_factory=Samples)
+    samples: SamplesTail = field(init=False)
     marks: list[Mark] = field(default_factory=list)
-    tails: dict[Path, LogTail] = field(default_factory=dict)
+    tails: dict[Path, Tail] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.samples = SamplesTail(self.folder.path)
 
 
 class LocalJobs:
@@ -102,8 +107,9 @@ class LocalJobs:
         """A number that is another when `status` is."""
         return self._known(job).version
 
-    def samples(self, job: str) -> list[Sample]:
-        return self._known(job).samples.all()
+    def samples(self, job: str, behind: int = 0) -> list[Sample]:
+        """The last hour, as its coordinators have left it in the run folder."""
+        return self._known(job).samples.behind(behind)
 
     def marks(self, job: str) -> list[Mark]:
         known = self._known(job)
@@ -243,8 +249,6 @@ def _look(known: _Known) -> None:
     known.ran = known.info is not None and known.info.running
     if known.info is not None and known.info.manifest != known.manifest:
         known.manifest, known.guarantee = known.info.manifest, _guarantee(Path(known.info.manifest))
-    if known.status is not None:
-        known.samples.take(known.status)
 
 
 def _judged(known: _Known) -> None:
@@ -266,7 +270,7 @@ def _follow(known: _Known) -> None:
     """Read the logs of its coordinators on."""
     new = []
     for path in sorted(known.folder.logs.glob("coordinator-*.log")):
-        tail = known.tails.setdefault(path, LogTail(path))
+        tail = known.tails.setdefault(path, Tail(path))
         new += [mark for line in tail.new() if (mark := mark_of(line)) is not None]
     if new:
         known.marks = without_repeats(sorted([*known.marks, *new], key=lambda mark: mark.at))[-MOST:]

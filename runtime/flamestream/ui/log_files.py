@@ -1,4 +1,4 @@
-"""The logs of a job's processes on this machine: what is new in one of them, and all of them merged in time.
+"""The logs of a job's processes on this machine, merged in time.
 
 Keeps: what is read at once is bounded, whatever a process prints. Does not: say what a line means (marks.py).
 """
@@ -13,38 +13,12 @@ from typing import Any, Final
 
 from flamestream.model.decoding import DecodeError, from_json
 
-MOST_NEW: Final = 16 << 20
-"""Bytes of one log that are looked through for marks; of a longer one its end."""
 MOST_SHOWN: Final = 1 << 20
 """Bytes of each log that are merged: its end."""
 MOST_LINES: Final = 1000
 _PLAIN: Final = re.compile(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d),(\d{3}) ([A-Z]+) (.*)")
 """A line of the launcher's log, whose times are local."""
 LEVELS: Final = ("debug", "info", "warning", "error", "critical")
-
-
-class LogTail:
-    """Whole lines of one log, each given once."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._at = 0
-        self._file: int | None = None
-
-    def new(self) -> list[bytes]:
-        """The lines since the last call. A log that has begun anew is read from its beginning."""
-        try:
-            with self._path.open("rb") as stream:
-                found = os.fstat(stream.fileno())
-                if found.st_ino != self._file or found.st_size < self._at:
-                    self._file, self._at = found.st_ino, max(0, found.st_size - MOST_NEW)
-                stream.seek(self._at)
-                data = stream.read(MOST_NEW)
-        except FileNotFoundError:
-            return []
-        whole = data[: data.rfind(b"\n") + 1]
-        self._at += len(whole)
-        return whole.splitlines()
 
 
 @dataclass(frozen=True, slots=True)

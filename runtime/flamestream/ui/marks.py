@@ -41,7 +41,7 @@ class Mark(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     duration_ms: float = 0
     """Milliseconds from its cause to the replay."""
     steps_ms: dict[str, float] = {}
-    """The milliseconds of each step, in order: decide, record, open, seal."""
+    """The milliseconds of each step, in order: decide, record, open, seal; and replay, which begins at `at`."""
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -77,12 +77,12 @@ def _made(line: _Line) -> Mark | None:
             return Mark(at=line.at, kind="lost", text=line.reason, worker=line.worker)
         case "phase", "gathering" if line.attempt == 0:
             return Mark(at=line.at, kind="coordinator", text="a coordinator began")
-        case "phase", "running" if line.steps_us:
+        case ("phase", "running") | ("replayed", _) if line.steps_us:
             steps = {name: us / 1000 for name, us in line.steps_us.items()}
             kind = {TURNED: "code", STARTED: "start"}.get(line.cause, "recovery")
             return Mark(
                 at=line.at, kind=kind, text=line.cause, attempt=line.attempt,
-                duration_ms=sum(steps.values()), steps_ms=steps,
+                duration_ms=sum(took for name, took in steps.items() if name != "replay"), steps_ms=steps,
             )  # fmt: skip
         case "job finished", _:
             text = f"{line.outcome}: {line.message_}" if line.message_ else line.outcome
@@ -112,14 +112,14 @@ def at_micros(when: int) -> str:
 
 
 def without_repeats(marks: list[Mark]) -> list[Mark]:
-    """The marks without a second one of the same recovery: a job may wait and run again in one attempt."""
-    seen: set[tuple[int, str]] = set()
-    kept = []
+    """The marks without a second one of the same recovery, whose steps go to the first: a job may wait and run again
+    in one attempt, and the end of a replay is told by itself."""
+    seen: dict[tuple[int, str], int] = {}
+    kept: list[Mark] = []
     for mark in marks:
-        key = (mark.attempt, mark.text)
-        if mark.attempt:
-            if key in seen:
-                continue
-            seen.add(key)
-        kept.append(mark)
+        first = seen.setdefault((mark.attempt, mark.text), len(kept)) if mark.attempt else len(kept)
+        if first == len(kept):
+            kept.append(mark)
+        elif len(mark.steps_ms) > len(kept[first].steps_ms):
+            kept[first] = msgspec.structs.replace(kept[first], steps_ms=mark.steps_ms)
     return kept

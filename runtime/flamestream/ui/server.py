@@ -14,6 +14,7 @@ import msgspec
 from aiohttp import web
 
 from flamestream.ui.door import Caller, Door, What, from_here
+from flamestream.ui.listening import STREAMS, Streams
 from flamestream.ui.source import JobSource, Kind, Refused
 from flamestream.ui.viewers import MOST, Viewer, Viewers, figures
 
@@ -37,6 +38,7 @@ ANSWERED: Final[tuple[Kind, ...]] = ("graph", "snapshots", "item")
 STARTED: Final[tuple[Kind, ...]] = ("audit", "drill")
 STARTS: Final[tuple[Kind, ...]] = (*STARTED, "item")
 """Started by a POST: on a cluster an item is looked for by a pod."""
+FULL: Final = (429, 503)
 LOGIN: Final = "/api/v1/login"
 CALLER: Final = web.RequestKey("caller", Caller)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -46,7 +48,8 @@ def application(source: JobSource, door: Door, *, version: str, most_of_one: int
     """The server, to be run by a runner of aiohttp's. Its looks begin with it and end with it. `most_of_one`: viewers
     of one caller."""
     app = web.Application(middlewares=[_guarded(door)], client_max_size=MOST_BODY)
-    api = _Api(source, door, version, Viewers(source, most_of_one))
+    app[STREAMS] = set()
+    api = _Api(source, door, version, Viewers(source, most_of_one), app[STREAMS])
     app.add_routes(
         [
             web.get("/", _page),
@@ -100,7 +103,10 @@ def _json(value: object, status: int = 200) -> web.Response:
 
 
 def _error(status: int, message: str) -> web.Response:
-    return _json({"error": {"message": message}}, status)
+    answer = _json({"error": {"message": message}}, status)
+    if status in FULL:
+        answer.force_close()  # who finds no room for one thing takes none for another
+    return answer
 
 
 async def _page(_: web.Request) -> web.StreamResponse:
@@ -129,8 +135,11 @@ def _file(path: Path, kind: str) -> web.Response:
 
 
 class _Api:
-    def __init__(self, source: JobSource, door: Door, version: str, viewers: Viewers) -> None:
-        self._source, self._door, self._version, self._viewers = source, door, version, viewers
+    def __init__(
+        self, source: JobSource, door: Door, version: str, viewers: Viewers, streams: Streams
+    ) -> None:
+        self._source, self._door, self._version = source, door, version
+        self._viewers, self._streams = viewers, streams
 
     async def looking(self, _: web.Application) -> AsyncIterator[None]:
         """As long as the server is there."""
@@ -192,6 +201,7 @@ class _Api:
         caller, job = request[CALLER], request.query.get("job", "")
         viewer = await self._entered(caller, job)
         answer = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
+        self._streams.add(request.protocol)
         try:
             await answer.prepare(request)
             while True:
@@ -208,6 +218,7 @@ class _Api:
             return answer
         finally:
             self._viewers.leave(viewer)
+            self._streams.discard(request.protocol)
         return answer
 
     async def _entered(self, caller: Caller, job: str) -> Viewer:

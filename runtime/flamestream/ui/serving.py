@@ -11,9 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from aiohttp import web
-
 from flamestream.model.errors import ManifestError
+from flamestream.ui import listening
 from flamestream.ui.gate import LOCAL, Gate
 from flamestream.ui.local_jobs import LocalJobs
 from flamestream.ui.server import STATIC, application
@@ -48,10 +47,9 @@ async def _serve(
     gate = Gate(token, (*LOCAL, *_names(host)), f"flamestream-{port}")
     app = application(LocalJobs(root, actions=actions), gate, version=version)
     # Viewers never end by themselves: nobody waits for them.
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
+    most, head_seconds = listening.MOST_CONNECTIONS, listening.HEAD_SECONDS
+    runner = await listening.listen(app, listener, most=most, head_seconds=head_seconds, end_seconds=0.1)
     try:
-        await web.SockSite(runner, listener).start()
         stop = asyncio.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)

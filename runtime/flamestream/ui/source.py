@@ -10,8 +10,8 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from flamestream.job.status import JobStatus
+from flamestream.node.samples import Sample
 from flamestream.ui.marks import Mark
-from flamestream.ui.samples import Sample
 
 Kind = Literal["graph", "snapshots", "audit", "item", "drill"]
 """A command whose answer a view shows: `plan`, `snapshots list`, `audit`, `trace` and `drill`, each with --json."""
@@ -124,7 +124,10 @@ class JobSource(Protocol):
         """A number that is another when `status` is."""
         ...
 
-    def samples(self, job: str) -> list[Sample]: ...
+    def samples(self, job: str, behind: int = 0) -> list[Sample]:
+        """Those of the last hour behind a moment, in microseconds since 1970."""
+        ...
+
     def marks(self, job: str) -> list[Mark]: ...
     async def logs(self, job: str, asked: dict[str, str]) -> list[dict[str, Any]]: ...
 

@@ -18,8 +18,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from flamestream.node.samples import Sample
 from flamestream.ui.marks import Mark
-from flamestream.ui.samples import Sample
 from flamestream.ui.source import JobSource, Refused, Row
 
 T = TypeVar("T")
@@ -74,7 +74,7 @@ class Viewers:
     def enter(self, job: str, sees: Callable[[str], bool], caller: str) -> Viewer:
         """A new one. Raises Refused if there is no room, or no such job."""
         if len(self._all) >= MOST:
-            raise Refused(503, f"{MOST} viewers look already")
+            raise Refused(503, f"{MOST} viewers look already: close a view, or come again when one has gone")
         if sum(viewer.caller == caller for viewer in self._all) >= self._most_of_one:
             raise Refused(429, f"{self._most_of_one} views of yours are open already: close one")
         if job:
@@ -125,8 +125,7 @@ class Viewers:
             encoded[job, version] = msgspec.json.encode(self._source.status(job))
         viewer.tell("status", encoded[job, version])
         viewer.version = version
-        samples, marks = self._source.samples(job), self._source.marks(job)
-        new = [sample for sample in samples[-MOST_FIGURES:] if sample.at > viewer.sample]
+        new, marks = self._source.samples(job, viewer.sample)[-MOST_FIGURES:], self._source.marks(job)
         known = len(marks), marks[-1].at if marks else ""
         if new or known != viewer.marks:
             viewer.tell("figures", figures(new, marks))

@@ -47,7 +47,12 @@ rated = pytest.mark.parametrize("job", [(RATED, APPLICATION)], indirect=True, id
 
 
 @pytest.mark.parametrize(
-    "job", [("{count: 3000}", APPLICATION), ("{count: 0}", APPLICATION)], indirect=True, ids=["sums", "none"]
+    "job",
+    [
+        pytest.param(("{count: 3000}", APPLICATION), id="sums"),
+        pytest.param(("{count: 0}", APPLICATION), id="none", marks=pytest.mark.slow),
+    ],
+    indirect=True,
 )
 def test_it_delivers_the_bytes_of_the_reference_and_completes(job: BatchJob) -> None:
     assert job.end() == "completed"

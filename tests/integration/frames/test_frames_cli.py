@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from flamestream.job.exit_codes import ExitCode
+from flamestream.node.samples_file import SamplesTail
 from support.eventually import eventually
 from support.frames.sums_job import write
 
@@ -43,6 +44,7 @@ def test_a_stream_and_a_batch_of_one_manifest_deliver_the_same_once(tmp_path: Pa
     assert answer(tmp_path, "audit", "job.yaml")["clean"]
 
 
+@pytest.mark.slow  # a minute: beside a stream at each push
 def test_a_second_start_beside_micro_batches_is_refused_and_takes_nothing_from_them(tmp_path: Path) -> None:
     write(tmp_path, "micro-batch", "{count: 6000, rate: 600}")
     run = started(tmp_path, "run", "job.yaml", "--json")
@@ -53,6 +55,8 @@ def test_a_second_start_beside_micro_batches_is_refused_and_takes_nothing_from_t
     assert second.returncode == ExitCode.ALREADY_RUNNING, errors
     said, errors = run.communicate(timeout=300)
     assert json.loads(said)["outcome"] == "completed", errors
+    seconds = SamplesTail(tmp_path / ".flamestream" / "sums").behind()
+    assert max(each.items_out or 0 for each in seconds) > 0 and seconds[-1].epoch > 0, "its hour is kept too"
 
 
 @pytest.mark.slow

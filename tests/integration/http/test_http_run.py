@@ -11,6 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from flamestream.job.application import load
 from flamestream.model.time import FrontId, Timestamp, time_of
 from flamestream.reference import interpret
@@ -114,6 +116,7 @@ def test_posts_and_events_survive_kills(tmp_path: Path) -> None:
         assert (audit["clean"], audit["records"], audit["verdict"]["delivered"]) == (True, count, wanted), (
             audit
         )
+    assert browser.problems == []
     assert len(browser.data) == len(set(browser.ids)) == wanted
     lengths: Counter[str] = Counter()
     for change in browser.data:
@@ -122,6 +125,7 @@ def test_posts_and_events_survive_kills(tmp_path: Path) -> None:
     assert browser.connections > 1, "it was disconnected, by the launcher's death at least, and came back"
 
 
+@pytest.mark.slow  # a minute: the contract of such a sink, and kills with HTTP, at each push
 def test_a_fencing_server_has_everything_once_through_kills(tmp_path: Path) -> None:
     """Of workers, the coordinator, a zombie and the server itself; nobody reads an HTTP server back, so what
     it holds is compared here."""

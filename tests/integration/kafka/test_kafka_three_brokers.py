@@ -33,7 +33,6 @@ from support.loops import reactor, turn_until
 from support.places.kafka_places import Following, ReadTopic, WrittenTopic
 
 BOTH = ("transactional", "low-latency")
-FORMS = pytest.mark.parametrize("form", BOTH)
 SLOTS = (0, 1, 2)
 
 
@@ -114,8 +113,15 @@ class Stream:
         assert sorted(self._topic.taken()) == wanted
 
 
-@pytest.mark.parametrize("victim", [leader_of_the_output, coordinator])
-@FORMS
+@pytest.mark.parametrize(
+    ("form", "victim"),
+    [
+        ("transactional", coordinator),
+        ("low-latency", leader_of_the_output),
+        pytest.param("transactional", leader_of_the_output, marks=pytest.mark.slow),
+        pytest.param("low-latency", coordinator, marks=pytest.mark.slow),
+    ],
+)
 def test_each_item_is_there_once_though_a_broker_dies_in_the_middle(
     cluster: Cluster, form: str, victim: Callable[[Cluster, WrittenTopic], int]
 ) -> None:

@@ -6,6 +6,7 @@ import signal
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -81,6 +82,8 @@ def test_a_job_runs_is_suspended_at_an_epoch_and_goes_on(leader: Leader, job: Jo
     workers = [job.start_worker() for _ in range(2)]
     leader.wait(job.name, runs)
     assert {member.worker for member in leader.coordinators.members(job.name)} == {"w0", "w1"}
+    sampled = partial(leader.coordinators.samples, job.name)
+    eventually(sampled, "a second is over, and nobody has looked before")
     leader.coordinators.suspend(job.name)
     drained = leader.wait(job.name, lambda status: bool(status.outcome))
     assert drained.outcome == "drained"
@@ -94,6 +97,11 @@ def test_a_job_runs_is_suspended_at_an_epoch_and_goes_on(leader: Leader, job: Jo
         leader.wait(job.name, lambda status: runs(status) and status.epoch > drained.epoch).attempt
         > record.attempt
     )
+    eventually(lambda: sampled()[-1].attempt > record.attempt, "the hour goes on")
+    assert sampled()[0].attempt <= record.attempt, "and has what was before"
+    leader.coordinators.stop(job.name)
+    eventually(lambda: leader.coordinators.status(job.name) is None, "nobody coordinates it")
+    assert sampled()[0].attempt <= record.attempt and sampled()[-1].attempt > record.attempt
 
 
 def test_a_new_leader_adopts_the_running_stream(

@@ -108,6 +108,7 @@ def judge(guarantee: str, given: list[Any]) -> None:
     assert items == results(len(items))
 
 
+@pytest.mark.slow  # half a minute: what a fresh start keeps is decided in unit/operator
 def test_a_fresh_start_keeps_its_attempts_because_its_sinks_refuse_older_ones(places: Places) -> None:
     """Or it would be refused as often as the old run had attempts, and fail at the fifth time."""
 

@@ -33,6 +33,7 @@ async def says(cluster: Cluster, process: Process, words: str, count: int = 1) -
     await cluster.until(said, f"{words} ({count})")
 
 
+@pytest.mark.slow  # a minute: of a fake API at each push
 @pytest.mark.usefixtures("rights")
 def test_a_namespace_is_taken_up_by_its_label_and_let_go_without_and_neither_costs_its_jobs_anything(
     places: Places, monkeypatch: pytest.MonkeyPatch

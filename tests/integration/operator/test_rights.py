@@ -128,7 +128,7 @@ class Cluster:
             "sources": {"numbers": {"generator": {"rate": 200}}},
             "sinks": {"out": {"files": {"path": str(self.places.folder / f"out-{name}"), "fsync": False}}},
             "workers": {"replicas": 2, "slots": 16},
-            "checkpoint": {"interval": "100ms", "store": store, "secret": "store"},
+            "checkpoint": {"interval": "500ms", "store": store, "secret": "store"},
             **changes,
         }  # fmt: skip
         await self.put("FlameStreamJob", name, spec=spec)
@@ -329,6 +329,7 @@ async def _finished(cluster: Cluster) -> None:
     await cluster.until("FlameStreamJob", "few", lambda thing: thing is None)
 
 
+@pytest.mark.slow  # two minutes: .ci/e2e runs the operator with these rights alone
 def test_the_operator_may_do_what_a_run_of_it_does_and_nothing_else(
     places: Places, chart: list[dict[str, Any]], operator: Process
 ) -> None:

@@ -127,7 +127,9 @@ class Entries:
             self.server.call("XADD", "docs", "*", "line", self.left.pop(0))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "form", ["stream", *(pytest.param(form, marks=pytest.mark.slow) for form in FORMS if form != "stream")]
+)
 def test_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: RedisServer, form: str) -> None:
     lines = [f"{number}\t{words}" for number, words in enumerate(texts(400))]
     with SocketServer([line.encode() for line in lines], held=True) as producer:
@@ -136,6 +138,7 @@ def test_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: RedisSe
             survive(job, server, lines, producer.grow_to, ends=True)
 
 
+@pytest.mark.slow  # half a minute: its contract, and kills of the same server, at each push
 def test_from_a_stream_with_kills_of_workers_and_of_the_server(tmp_path: Path, server: RedisServer) -> None:
     lines = [f"{number}\t{words}" for number, words in enumerate(texts(400))]
     source = {"redis": {"url": server.url, "key": "docs", "fields": ["line"]}}

@@ -24,6 +24,7 @@ counts.late.sink("late")
 """
 
 
+@pytest.mark.slow  # a minute: the simulator draws arrival times at each push
 def test_windows_of_a_followed_folder_are_those_of_the_journal_through_a_kill(tmp_path: Path) -> None:
     (tmp_path / "arrivals.py").write_text(GRAPH)
     docs = Folder(tmp_path / "docs")

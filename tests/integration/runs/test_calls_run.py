@@ -153,6 +153,7 @@ answers.filter(lambda answer: answer[2] % 3 == 0).map(lambda answer: answer[0]).
 )
 
 
+@pytest.mark.slow  # the simulator draws such loops at each push
 def test_each_round_is_asked_for_once_and_they_end_where_the_loop_says(
     tmp_path: Path, service: AskedService
 ) -> None:

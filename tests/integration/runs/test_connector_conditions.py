@@ -122,7 +122,7 @@ def test_a_job_that_its_server_refuses_ends_with_what_to_do_and_does_it_when_it_
         assert count(server) == 600
 
 
-@pytest.mark.parametrize("form", ["transactional", "low-latency"])
+@pytest.mark.parametrize("form", ["transactional", pytest.param("low-latency", marks=pytest.mark.slow)])
 def test_a_kafka_sink_whose_control_topic_was_deleted_is_not_written_again(
     make: Make, broker: Broker, form: str
 ) -> None:

@@ -14,12 +14,10 @@ from support.docs.typed import Terminal, fits, plain, session
 
 FORMS = forms(blocks())
 TYPED = [block for block in blocks() if FORMS.get(block.name) == "typed"]
-ON_SPARK = {"results-in-spark.md"}
-"""More than a minute: the cells of the page about tables are run at each push (test_docs_run.py)."""
-PAGES = [
-    pytest.param(page, marks=[pytest.mark.spark, pytest.mark.slow] if page in ON_SPARK else ())
-    for page in sorted({block.file for block in TYPED})
-]
+SLOW = {"results-in-spark.md": [pytest.mark.spark, pytest.mark.slow], "papers.md": [pytest.mark.slow]}
+"""A minute and half a one: the cells of the page about tables (test_docs_run.py), and what papers show, are run at
+each push."""
+PAGES = [pytest.param(page, marks=SLOW.get(page, ())) for page in sorted({block.file for block in TYPED})]
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -139,6 +139,7 @@ def test_workers_as_spark_tasks(tmp_path: Path, files: list[str], jobs: list[Cli
 
 
 @pytest.mark.spark
+@pytest.mark.slow  # a minute: workers of a stream get their files in the same way
 def test_one_batch(tmp_path: Path, files: list[str], jobs: list[CliJob]) -> None:
     check(made(jobs, tmp_path, Path("unused"), spec(tmp_path, *files)), "--runner", "batch")
 

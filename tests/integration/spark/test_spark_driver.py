@@ -9,7 +9,7 @@ import pytest
 from flamestream.machine import cache
 from flamestream.machine.java import find_java
 from flamestream.model.errors import Retryable, UserError
-from flamestream.spark.streaming.make_class_archive import make_archive
+from flamestream.spark.streaming.make_class_archives import spark_archive
 from flamestream.spark.streaming.session import SparkDriver, SparkSettings
 from support.eventually import eventually
 from support.processes import alive, children, kill, parent
@@ -92,19 +92,20 @@ def test_a_driver_that_cannot_start_says_why(tmp_path: Path) -> None:
         _ = driver.context
 
 
+@pytest.mark.slow  # it makes an archive; of another Java at each push
 def test_the_driver_runs_on_the_packaged_java_and_its_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
     java = find_java({"PATH": str(tmp_path)})
-    archive = make_archive(java)
+    archive = spark_archive(java)
     with SparkDriver(SparkSettings(workers=1, scratch=tmp_path / "spark"), java) as driver:
         assert driver.context.parallelize(range(3), 1).sum() == 3
         assert str(archive) in Path(f"/proc/{driver.jvm.pid}/maps").read_text()
 
 
 def test_driver_and_executors_start_from_the_class_archive(tmp_path: Path, start: Start) -> None:
-    archive = make_archive(find_java())
+    archive = spark_archive(find_java())
     with SparkDriver(settings_in(tmp_path, "local-cluster[2,1,512]")) as driver:
         now = start(driver).settled()
         for pid in (driver.jvm.pid, parent(now[0].daemon)):

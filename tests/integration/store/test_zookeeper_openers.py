@@ -54,7 +54,8 @@ OPENERS: dict[str, Callable[[ZooKeeperAccess], object]] = {
 }
 OF_ONE_MACHINE = {
     "audit/committed.py:committed_here", "spark/frames.py:attempt_of", "local/launcher.py:run",
-    "node/coordinator_process.py:run",
+    "node/coordinator_process.py:run", "streaming/make_class_archives.py:zookeeper_archive",
+    "streaming/make_class_archives.py:session",
 }  # fmt: skip
 """They reach the embedded server, on loopback and without TLS."""
 

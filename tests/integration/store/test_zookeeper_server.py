@@ -12,6 +12,7 @@ import pytest
 
 from flamestream.machine.java import Java, find_java
 from flamestream.model.errors import ClusterStateUnavailable
+from flamestream.spark.streaming.make_class_archives import zookeeper_archive
 from flamestream.store.zookeeper_access import ZooKeeperAccess
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper, is_ready, login_of
 from support.eventually import eventually
@@ -32,6 +33,12 @@ sys.stdin.read()
 def server(tmp_path: Path) -> Iterator[EmbeddedZooKeeper]:
     with EmbeddedZooKeeper(tmp_path / "zk") as running:
         yield running
+
+
+def test_it_starts_from_the_class_archive(tmp_path: Path) -> None:
+    archive = zookeeper_archive(find_java())
+    with EmbeddedZooKeeper(tmp_path / "zk") as running:
+        assert str(archive) in Path(f"/proc/{running.pid}/maps").read_text()
 
 
 @pytest.fixture

@@ -6,9 +6,10 @@ from random import Random
 from typing import Any
 
 from flamestream.core.dataflow.keyed_state import KeyedState
+from flamestream.core.dataflow.tables.transactions import Transactions
 from flamestream.core.protocol.actions import Action, Append
 from flamestream.core.protocol.events import Queried
-from flamestream.core.protocol.messages import MinimalTime
+from flamestream.core.protocol.messages import MinimalTime, Replay
 from flamestream.core.protocol.queries import Ask, Peek
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.front import JournalledFront
@@ -16,12 +17,13 @@ from flamestream.core.worker.queries.answers import Answers
 from flamestream.core.worker.queries.gateway import Queries
 from flamestream.core.worker.queries.looks import Looks
 from flamestream.core.worker.queries.proofs import Proofs
+from flamestream.core.worker.worker import Worker
 from flamestream.model.ids import Slot, WorkerId
-from flamestream.model.time import FrontId, Time, Timestamp
+from flamestream.model.time import END, FrontId, Time, Timestamp
 from flamestream.simulation.clients import asked
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.graphs import SimJob
-from flamestream.simulation.jobs.bank import bank_job
+from flamestream.simulation.graphs import SimJob, concatenation, digest, key_of, source_streams, string_record
+from flamestream.simulation.jobs.bank import bank_job, live_job
 from flamestream.simulation.settings import MS, Adjust
 from sim.variants.variant import BrokenVariant, directed, patch, together
 
@@ -70,6 +72,12 @@ def _at_once(self: Queries, bound: Time) -> None:
     self._bound = Time(-1)
 
 
+def _by_results_alone(self: Worker, message: Replay) -> None:
+    """Once minimal time is above what consumers had: of what journals had, too, an answer may have been seen."""
+    _replay(self, message)
+    self._queries.replays(max(message.released, self._queries._cuts.minimal))
+
+
 def _unproved(self: Looks, gateway: WorkerId, message: Ask) -> None:
     self._ready.append((gateway, message))
 
@@ -96,6 +104,12 @@ def _as_of_promises(self: Acker) -> Any:
     return [MinimalTime(each.time, each.time) if type(each) is MinimalTime else each for each in _told(self)]
 
 
+def _newest(self: Transactions, key: bytes, cut: Time) -> Any:
+    """What was decided last, though something may still come below it."""
+    return _state_at(self, key, END)
+
+
+_state_at, _replay = Transactions.state_at, Worker._replay
 _told, _send, _bucket, _begin = Acker.told, Queries._send, KeyedState.bucket, Proofs.begin
 
 
@@ -104,6 +118,8 @@ def asking(*faults: Fault, spacing: int | None = None, **plan: Any) -> Adjust:
     return directed(*faults, times=5, spacing=spacing, journalled=True, plan={"asks_every": 500, **plan})
 
 
+BURSTS = asking(Fault.WORKER_CRASH, spacing=300)
+"""Many runs are to be replayed behind a crash."""
 ZOMBIES = asking(Fault.WORKER_PAUSE, spacing=2_000, workers=1, standbys=2)
 """One worker has all, and goes on behind a pause in which another one took over."""
 LATE_ANSWERS = asking(Fault.WORKER_PAUSE, spacing=2_000, workers=1, standbys=2, answers_us=150 * MS)
@@ -115,6 +131,15 @@ def _guessing_bank(rng: Random) -> SimJob:
     return replace(bank_job(rng), judged=64)
 
 
+def unseen_job(rng: Random) -> SimJob:
+    """A fold of several sources, of which consumers hear next to nothing: who has seen its states has asked."""
+    graph, stream, sources = next(
+        made for made in iter(lambda: source_streams(rng, "unseen"), None) if made[2] > 1
+    )
+    concatenation(rng, stream).filter(lambda payload: digest(payload[1]) < "1").sink("out", key=key_of)
+    return SimJob(graph, None, string_record(rng), sources)
+
+
 VARIANTS = [
     BrokenVariant(
         "an answer of each owner's own time", patch(Queries, _send=_to_each_owner), asking(Fault.WORKER_CRASH)
@@ -123,6 +148,12 @@ VARIANTS = [
         "strict answers at once behind a recovery",
         patch(Queries, replays=_at_once),
         asking(Fault.WORKER_CRASH),
+    ),
+    BrokenVariant(
+        "strict answers above what consumers had, wherever journals were",
+        patch(Worker, _replay=_by_results_alone),
+        BURSTS,
+        unseen_job,
     ),
     BrokenVariant("strict answers without a proof", patch(Looks, ask=_unproved), ZOMBIES),
     BrokenVariant(
@@ -148,6 +179,9 @@ VARIANTS = [
         "scans without the keys that came since",
         patch(KeyedState, bucket=_without_order),
         asking(spacing=500),
+    ),
+    BrokenVariant(
+        "answers of rows that may still be taken back", patch(Transactions, state_at=_newest), asked, live_job
     ),
     BrokenVariant(
         "answers as of what fronts have promised",

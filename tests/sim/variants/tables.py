@@ -10,33 +10,19 @@ from flamestream.core.dataflow.accumulators import Accumulation, Accumulators
 from flamestream.core.dataflow.dataflow import Dataflow
 from flamestream.core.dataflow.grouping import Change
 from flamestream.core.dataflow.keyed_state import KeyedState
-from flamestream.core.dataflow.tables.transactions import Transaction, Transactions, unfolded
+from flamestream.core.dataflow.tables.transactions import _NONE, Transaction, Transactions, _same, unfolded
 from flamestream.core.dataflow.tables.waiting import Waiting
 from flamestream.core.protocol.chain import DELETED, Chain, Row
 from flamestream.core.protocol.messages import PeerMessage, Undecided
 from flamestream.core.worker.acker import AckTable
 from flamestream.core.worker.acker_role import Acker
 from flamestream.core.worker.rejoin import Rejoin
-from flamestream.model.graph import Graph
 from flamestream.model.ids import Slot, WorkerId
 from flamestream.model.meta import Meta
-from flamestream.model.stream import Stream
-from flamestream.model.tables.transaction import State
 from flamestream.model.time import Time
 from flamestream.simulation.faults import Fault
-from flamestream.simulation.graphs import (
-    DEAD_LETTERS,
-    LETTERS,
-    Payload,
-    SimJob,
-    concatenation,
-    digest,
-    key_of,
-    rekey,
-    scatter,
-    source_streams,
-)
-from flamestream.simulation.jobs.bank import bank_job, indexed_job, retracted_job
+from flamestream.simulation.graphs import SimJob
+from flamestream.simulation.jobs.bank import bank_job, indexed_job, retracted_job, retracted_row_job, row_job
 from flamestream.simulation.jobs.ticks import ticking
 from sim.variants.states import LOST_WORKERS
 from sim.variants.variant import BrokenVariant, directed, patch
@@ -44,6 +30,25 @@ from sim.variants.variant import BrokenVariant, directed, patch
 
 def _nobody(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
     return ()
+
+
+def _past_what_is_missing(self: Transactions) -> list[Change]:
+    """Who read a row that nobody had written is left alone, though somebody has since."""
+    found = self._next()
+    assert found is not None and found.lowest is not None
+    one = found.lowest
+    below = ((value, self._below(key, one.meta)) for key, value in one.read.items())
+    if one.runs and all(value is _NONE or _same(value, now) for value, now in below):
+        found.pop()
+        return []
+    return _look(self)
+
+
+def _by_the_first_values(self: Transactions, one: Transaction) -> None:
+    """Its last run is taken for one of what an earlier one has read."""
+    before = one.read
+    _run(self, one)
+    one.read = {key: before.get(key, value) for key, value in one.read.items()}
 
 
 def _versions_too(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
@@ -71,6 +76,14 @@ def _of_all_alike(self: Waiting[Transaction], one: Transaction) -> None:
 def _up_to_any(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
     """Up to and including the next that has touched the row, be it to read."""
     return list(_above(self, key, one))[:1]
+
+
+def _up_to_one_version(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
+    """Up to the next that has written the row, and not to another version of the same, which has read it too."""
+    for other in _above(self, key, one):
+        yield other
+        if key in other.wrote:
+            return
 
 
 def _up_to_writers(self: Transactions, key: bytes, one: Transaction) -> Iterable[Transaction]:
@@ -176,42 +189,18 @@ def _guessing(rng: Random) -> SimJob:
 
 def _by_measure(rng: Random) -> SimJob:
     """Of those that one row chains, so that they are put off; and again not."""
-    return replace(_of_one_row(rng), judged=2)
+    return replace(row_job(rng), judged=2)
 
 
-def _of_one_row(rng: Random) -> SimJob:
-    """Each transaction changes what all above it have read."""
-    return _chained(*source_streams(rng, "bank"))
-
-
-def _retracted_row(rng: Random) -> SimJob:
-    """So does each that comes out of folds, by several ways."""
-    graph, stream, sources = source_streams(rng, "bank")
-    for stage in (scatter, concatenation, rekey, concatenation, scatter):
-        stream = stage(rng, stream)
-    return _chained(graph, stream, sources)
-
-
-def _retracted_and_put_off(rng: Random) -> SimJob:
-    return replace(_retracted_row(rng), patience=0)
-
-
-def _chained(graph: Graph, stream: Stream[Payload], sources: int) -> SimJob:
-    chained = graph.table("chained", initial=str)
-
-    def chain(state: State, payload: Payload) -> Payload:
-        state[chained, "all"] = digest(f"{state[chained, 'all']}{payload[1]}")
-        return payload[0], state[chained, "all"]
-
-    stream.transact(chain).committed.sink("out", key=key_of)
-    return SimJob(graph, DEAD_LETTERS, lambda r, n: (LETTERS[r.randrange(16)], f"{n}"), sources)
+def _put_off(rng: Random) -> SimJob:
+    return replace(retracted_row_job(rng), patience=0)
 
 
 _take, _told_to_all = Acker.take, Acker.told
 _above, _written, _look_again = Transactions._above, Transactions._written, Dataflow._look_again
 _go_back, _loaded = KeyedState.go_back, Rejoin.loaded
 _row, _complete, _look = Transactions.row, Transactions.complete, Transactions.look
-_remove = Transactions.remove
+_remove, _run = Transactions.remove, Transactions._run
 
 DELAYS = directed(Fault.FRAME_DELAY, Fault.CONTROL_DELAY, rate=0.02, spacing=2000, clump=4)
 
@@ -223,17 +212,34 @@ VARIANTS = [
         "repair that ends at another version of the same",
         patch(Transactions, _above=_versions_too),
         DELAYS,
-        _retracted_row,
+        retracted_row_job,
     ),
     BrokenVariant(
         "of two that are the same one waits",
         patch(Waiting, discard=_of_all_alike),
         DELAYS,
-        _retracted_and_put_off,
+        _put_off,
     ),
     BrokenVariant("late transactions that repair nothing", patch(Transactions, _above=_nobody), job=bank_job),
     BrokenVariant("repair that ends at a reader", patch(Transactions, _above=_up_to_any), job=bank_job),
+    BrokenVariant(
+        "repair that ends at one of two versions",
+        patch(Transactions, _above=_up_to_one_version),
+        DELAYS,
+        retracted_row_job,
+    ),
     BrokenVariant("repair before the next writer", patch(Transactions, _above=_up_to_writers), job=bank_job),
+    BrokenVariant(
+        "a run that stands though a row has come that it has missed",
+        patch(Transactions, look=_past_what_is_missing),
+        job=row_job,
+    ),
+    BrokenVariant(
+        "a run that stands for what an earlier one has read",
+        patch(Transactions, _run=_by_the_first_values),
+        DELAYS,
+        bank_job,
+    ),
     BrokenVariant(
         "repair that leaves aborts alone",
         patch(Transactions, _written=_with_an_abort_forgotten),
@@ -243,7 +249,7 @@ VARIANTS = [
         "repair under the cause at hand",
         patch(Dataflow, _look_again=_told_at_hand),
         DELAYS,
-        _of_one_row,
+        row_job,
     ),
     BrokenVariant(
         "repair that a pass leaves to the next", patch(Dataflow, _look_again=_below_items_alone), job=bank_job
@@ -302,6 +308,7 @@ VARIANTS = [
         patch(Rejoin, loaded=_whole_at_once),
         ticking(),
         indexed_job,
+        seeds=400,
     ),
     BrokenVariant(
         "a standby that keeps what was deleted",

@@ -251,7 +251,7 @@ class Bench:
     def progress(
         self, worker: str, minimal: int = 0, *, settled: int | None = None, oldest: Time = END,
         ended: bool = False, problem: str = "", items_in: int = 0, warm: bool = False, drained: bool = False,
-        reached: Iterable[FrontPosition] = (), after_us: int = 0, errors: int = 0,
+        reached: Iterable[FrontPosition] = (), after_us: int = 0, errors: int = 0, replay_us: int = 0,
     ) -> "Bench":  # fmt: skip
         time, done = Time(minimal), Time(minimal if settled is None else settled)
         report = msg.Progress(
@@ -267,6 +267,7 @@ class Bench:
             drained=drained,
             reached=list(reached),
             errors=errors,
+            replay_us=replay_us,
         )
         return self.hear(worker, report, after_us)
 

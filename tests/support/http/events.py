@@ -10,11 +10,13 @@ from typing import Any, Self
 
 
 class EventSource:
-    """Reads in a thread, from the first event on. `ids` and `data` grow."""
+    """Reads in a thread, from the first event on. `ids` and `data` grow; `problems` are what the server could not
+    read."""
 
     def __init__(self, port: int, path: str = "/events", last: str = "") -> None:
         self.data: list[Any] = []
         self.ids: list[str] = []
+        self.problems: list[str] = []
         self.connections = 0
         self.last = last
         self._port, self._path = port, path
@@ -59,6 +61,8 @@ class EventSource:
     def _event(self, block: str) -> None:
         fields = dict(line.split(": ", 1) for line in block.split("\n") if ": " in line)
         self.last = fields.get("id", self.last)
-        if "data" in fields:
+        if "event" in fields:
+            self.problems.append(fields["data"])
+        elif "data" in fields:
             self.ids.append(self.last)
             self.data.append(json.loads(fields["data"]))

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from flamestream.job.status import JobStatus, LastRecovery, WorkerFigures
 from flamestream.model.errors import StoreUnavailable, UserError
 from flamestream.model.ids import SourceName
+from flamestream.node.samples import Sample
 from flamestream.store.zookeeper_leave import Leave
 from flamestream_operator.coordination.hosting import ConnectedWorker, JobToCoordinate, Savepoint
 from flamestream_operator.objects.meta import ROLE, Object
@@ -270,6 +271,9 @@ class FakeHosting:
 
     def status(self, job: str) -> JobStatus | None:
         return self.jobs[job].status() if job in self.jobs else None
+
+    def samples(self, job: str, behind: int = 0) -> list[Sample]:
+        return []
 
     def members(self, job: str) -> tuple[ConnectedWorker, ...]:
         return self.jobs[job].members() if job in self.jobs else ()

@@ -103,6 +103,7 @@ def _metrics_of_a_start(cluster: PlainCluster, told: JobStatus, looked: Looked) 
     looked.metric(cluster, "recoveries_total", 1, cause="start")
     looked.metric(cluster, "recovery_seconds_count", 1)
     looked.metric(cluster, "recovery_step_seconds_count", 1, step="record")
+    looked.metric(cluster, "recovery_step_seconds_count", 1, step="replay")
 
 
 def _tells_operations(cluster: PlainCluster) -> bool:

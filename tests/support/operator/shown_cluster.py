@@ -12,6 +12,8 @@ from aiohttp import web
 
 from flamestream.job.status import JobStatus
 from flamestream.model.errors import UserError
+from flamestream.node.samples import Sample
+from flamestream_operator.coordination.hours import Hour
 from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.page.history import History
 from flamestream_operator.page.serving import PageSettings, serve_page
@@ -28,10 +30,15 @@ class Said:
         self.jobs: dict[str, JobStatus] = {}
         self.asked = 0
         """How often for a status."""
+        self.hour = Hour()
+        """The samples of each job."""
 
     def status(self, job: str) -> JobStatus | None:
         self.asked += 1
         return self.jobs.get(job)
+
+    def samples(self, job: str, behind: int = 0) -> list[Sample]:
+        return self.hour.behind(behind)
 
     def committed(self, job: str) -> "Future[Any]":
         answer: Future[Any] = Future()

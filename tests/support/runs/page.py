@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,9 +39,13 @@ def parsed(line: str) -> Sale:
     return Sale(shop, int(cents))
 
 
+def added(total: int, sale: Sale) -> int:
+    return total + (sale.cents if sale.cents >= 0 else sum(range(500_000)) % 2)
+
+
 graph = fs.Graph("sales")
 sales = graph.source("lines").map(parsed)
-totals = sales.reduce(key=fs.field("shop"), combine=fs.total("cents"), emit=fs.record(Sale, "shop", cents=fs.state))
+totals = sales.reduce(key=fs.field("shop"), initial=int, combine=added, emit=fs.record(Sale, "shop", cents=fs.state))
 totals.sink("totals", key=fs.field("shop"))
 sales.filter(lambda sale: sale.cents > 9000).sink("large", key=fs.field("shop"))
 """
@@ -59,6 +64,9 @@ SPEC: dict[str, Any] = {
 class Feeder(threading.Thread):
     """Writes so many lines a second into the job's input, until it is stopped."""
 
+    costly = False
+    """Whether half of the lines are such of one shop as take the job's `added` a bit more time than there is."""
+
     def __init__(self, folder: Path, rate: int = 200) -> None:
         super().__init__(daemon=True)
         folder.mkdir()
@@ -69,7 +77,9 @@ class Feeder(threading.Thread):
         with self._file.open("w") as file:
             while not self._over.wait(0.02):
                 for number in range(number, number + self._rate // 50):  # noqa: B020  # it goes on
-                    file.write(f"{number},shop{number * 7919 % 40},{number * 104_729 % 10_000}\n")
+                    costly = self.costly and number % 2
+                    shop, cents = (7, -1) if costly else (number * 7919 % 40, number * 104_729 % 10_000)
+                    file.write(f"{number},shop{shop},{cents}\n")
                 number += 1
                 file.flush()
 
@@ -78,15 +88,26 @@ class Feeder(threading.Thread):
         self.join()
 
 
-def feeding_job(folder: Path, spec: dict[str, Any] | None = None) -> tuple[CliJob, Feeder]:
+def feeding_job(folder: Path, spec: dict[str, Any] | None = None, rate: int = 200) -> tuple[CliJob, Feeder]:
     """A job that runs, and what feeds it."""
     application = folder / "sales_of_the_page.py"
-    application.write_text(APPLICATION)
+    application.write_text(APPLICATION.replace("500_000", str(_numbers_of(seconds=2.4 / rate))))
     job = CliJob(folder, application, {**SPEC, **(spec or {})}, spark=False)
-    feeder = Feeder(folder / "in")
+    feeder = Feeder(folder / "in", rate)
     feeder.start()
     job.start()
     return job, feeder
+
+
+def _numbers_of(seconds: float) -> int:
+    """How many of them are added up in so much of a processor's time."""
+    tried = 200_000
+    took = []
+    for _ in range(5):
+        began = time.process_time()
+        sum(range(tried))
+        took.append(time.process_time() - began)
+    return int(tried * seconds / min(took))
 
 
 @contextmanager
@@ -116,6 +137,7 @@ class Page:
     """A browser that looks at a job."""
 
     job: CliJob
+    feeder: Feeder
     browser: Browser
     address: str
 
@@ -125,6 +147,10 @@ class Page:
 
     def text(self) -> str:
         return str(self.browser.value("document.body.innerText"))
+
+    def asked(self, path: str) -> Any:
+        """The server's answer to the page's own session."""
+        return self.browser.value(f"fetch('api/v1{path}').then(answer => answer.json())")
 
     def faults_of_axe(self) -> list[str]:
         """What axe-core finds wrong with what is shown."""
@@ -139,11 +165,11 @@ class Page:
 
 
 @contextmanager
-def looked_at(folder: Path) -> Iterator[Page]:
-    """A page of a job that runs. Skips where it is not built."""
+def looked_at(folder: Path, spec: dict[str, Any] | None = None) -> Iterator[Page]:
+    """A page of a job that runs, with what of its spec is another. Skips where it is not built."""
     if not (STATIC / "index.html").exists():
         pytest.skip("the page is not built: there is no Node 20 with npm")
-    job, feeder = feeding_job(folder)
+    job, feeder = feeding_job(folder, spec)
     try:
         job.running()
         with (
@@ -151,7 +177,7 @@ def looked_at(folder: Path) -> Iterator[Page]:
             Browser(folder / "profile") as browser,
         ):
             browser.open(address)
-            yield Page(job, browser, address)
+            yield Page(job, feeder, browser, address)
     finally:
         feeder.stop()
         job.close()

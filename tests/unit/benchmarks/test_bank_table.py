@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from harness.tables.bank import Row, bank_table
+from harness.tables.bank import NOBODY, PLAIN, STEADY, Row, bank_table
+from harness.tables.isolation import isolation_table
 
 
 def row(measure: str, case: str, load: float = 1.0, **result: Any) -> Row:
@@ -58,6 +59,17 @@ def test_contention_is_told_as_a_share_of_none() -> None:
     assert "| 24,000/s, 0.80 of uniform; 1.0 / 2.0 ms | 0.5 of uniform" in line(rows, 1)
 
 
+def test_what_questions_cost_stands_beside_what_their_client_alone_does() -> None:
+    rows = [
+        row("beside", case, **faultless(**{"20000/s": paced(mean, 9.0)}))
+        for case, mean in ((NOBODY, 2.0), (PLAIN, 2.4), (STEADY, 3.0))
+    ]
+    assert "1.20 of nobody's mean | - |" in line(rows, 1)
+    assert "1.50 of nobody's mean, 1.25 of that beside nginx | mean at most 1.2 of nobody's |" in line(
+        rows, 2
+    )
+
+
 def test_faults_of_all_rounds_are_counted() -> None:
     rows = [row("business", "tpcc", **faultless(per_s=1, **{"1000/s": paced(1, 2)}) | {"wrong": 2})] * 2
     assert "| 0, 0, 4 |" in line(rows)
@@ -74,3 +86,21 @@ def test_a_gap_is_over_all_kills() -> None:
         for gaps in ([300, 500], [400])
     ]
     assert "3 kills | 400 (300 to 500) ms | 1,000 ms |" in line(rows)
+
+
+def test_what_a_lower_level_would_save_is_the_median_of_what_was_measured() -> None:
+    hot = [
+        row("hot", case, **faultless(per_s=rate))
+        for case, rate in (("uniform", 20_000), ("one hot account", 19_000))
+    ]
+    idle = [
+        row("idle", "uniform", **faultless(**{"100/s": paced(*took)})) for took in ((1.0, 2.0), (3.0, 6.0))
+    ]
+    asked = [
+        row("queries", case, 1.0, **{"asked, 100/s": paced(*took)})
+        for case, took in (("1 strict", (4.0, 5.0)), ("1 stale", (1.0, 7.0)))
+    ]
+    lines = isolation_table(hot + idle + asked).splitlines()[2:]
+    assert "0.95 of that with 100,000 accounts" in lines[1]
+    assert "transaction takes 2.0 ms (p99 4.0) and an answer 4.0 ms (p99 5.0)" in lines[3]
+    assert "an answer takes 0.25 of a strict one's time: 1.0 ms (p99 7.0)" in lines[4]

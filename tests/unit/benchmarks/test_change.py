@@ -9,6 +9,7 @@ from figures.core import Alone
 from first_touch import figure as first_touch
 from harness.tables.balance import balance_table
 from harness.tables.first_touch import first_touch_table
+from harness.tables.tracing import tracing_table
 from harness.tables.ui import ui_table
 from harness.tables.upgrades import flink_upgrades_table, upgrades_table
 
@@ -61,6 +62,19 @@ def test_the_table_of_the_page_has_a_line_for_each_number_of_viewers() -> None:
         "| 0 | 2 | 2,000 | 2.10 (2.00 to 2.20) | 9.00 (9.00 to 9.00) |",
         "| 10 | 3 | 3,000 | 3.00 (2.50 to 3.50) | 9.00 (9.00 to 9.00) |",
     ]
+
+
+def test_the_table_of_traces_says_what_is_noise_and_what_is_beyond() -> None:
+    figures = {"off": (2.0, 10.0), "off again": (2.2, 10.2), "on, 1/1000": (2.1, 11.11)}
+    rows = [
+        {"what": what, "items": 1000, "p50_ms": p50, "p99_ms": 5.0, "us_an_item": used}
+        for what, (p50, used) in figures.items()
+    ]
+    lines = tracing_table(rows).splitlines()
+    assert lines[2].startswith("| off | 1 | 1,000 | 2.00 (2.00 to 2.00) |") and len(lines) == 7
+    assert lines[-1].endswith(
+        "p50 +10.0% and +0.0%; p99 +0.0% and +0.0%; processor time an item +2.0% and +10.0%."
+    )
 
 
 def test_the_table_of_balance_has_the_newest_alone() -> None:

@@ -21,7 +21,7 @@ table = json.load(open(os.environ["ANSWERS"]))
 with open(os.environ["ANSWERS"] + ".asked", "a") as asked:
     asked.write(" ".join(words) + "\\n")
 if "create" in words:
-    sys.stdin.read()
+    open(os.environ["ANSWERS"] + ".made", "w").write(sys.stdin.read())
 for key, answer in table.items():
     if key in " ".join(words):
         print(answer if isinstance(answer, str) else json.dumps(answer))
@@ -68,6 +68,12 @@ class Kubectl:
     @property
     def asked(self) -> list[str]:
         return Path(f"{self._file}.asked").read_text().splitlines()
+
+    @property
+    def made(self) -> dict[str, Any]:
+        """The newest object that was created."""
+        found: dict[str, Any] = json.loads(Path(f"{self._file}.made").read_text())
+        return found
 
 
 @pytest.fixture
@@ -133,6 +139,33 @@ def test_an_audit_leaves_its_verdict_at_the_job(kubectl: Kubectl, capsys: pytest
     text = json.loads(patch[patch.index("{") :])["metadata"]["annotations"][ANNOTATION]
     left = read_left(text)
     assert left is not None and left.audit.clean and 0 < left.began <= left.ended
+
+
+def test_an_audit_by_definitions_is_asked_of_the_pod_printed_and_left(
+    kubectl: Kubectl, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words, answers = COMMANDS["audit"]
+    rows = [
+        {
+            "definition": 5,
+            "name": "consistent output",
+            "printed": "holds",
+            "strict": "",
+            "reason": "for 2 of 2 outputs",
+        },
+        {"definition": 6, "name": "exactly-once", "printed": "holds", "strict": "holds", "reason": ""},
+    ]
+    kubectl.answers(patch="ok", **{**answers, "logs": json.dumps(VERDICT | {"definitions": rows})})
+    typed("audit", *words, "--definitions")
+    told = capsys.readouterr().out.splitlines()
+    assert told[-3:-1] == [
+        "definition 5   consistent output   holds for 2 of 2 outputs",
+        "definition 6   exactly-once        holds; strict: holds",
+    ]
+    assert kubectl.made["spec"]["containers"][0]["command"][-1] == "--definitions"
+    (patch,) = [line for line in kubectl.asked if line.startswith("patch ")]
+    left = read_left(json.loads(patch[patch.index("{") :])["metadata"]["annotations"][ANNOTATION])
+    assert left is not None and [row.definition for row in left.audit.definitions] == [5, 6]
 
 
 def test_a_long_difference_is_left_in_short() -> None:

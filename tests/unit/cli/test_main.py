@@ -1,13 +1,15 @@
 """The command line as a whole: help, JSON, errors and exit codes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from flamestream.cli import snapshots
-from flamestream.cli.main import app, main
+from flamestream.cli.main import command_line, main
 from flamestream.core.protocol.snapshot import CodeSpan
 from flamestream.job.exit_codes import AlreadyRunning, ExitCode, code_of
 from flamestream.job.status import JobStatus
@@ -60,8 +62,31 @@ def test_every_command_has_help_with_an_example_and_json(
 
 
 def test_every_command_is_registered() -> None:
-    assert [command.name for command in app.registered_commands] == COMMANDS
-    assert snapshots.app in [group.typer_instance for group in app.registered_groups]
+    line = command_line()
+    assert [command.name for command in line.registered_commands] == COMMANDS
+    assert snapshots.app in [group.typer_instance for group in line.registered_groups]
+
+
+@pytest.mark.parametrize("command", ["run", "status", "cat", "validate"])
+def test_a_command_does_not_wait_for_what_others_need(command: str) -> None:
+    of_others = {
+        "flamestream.simulation",
+        "flamestream.audit.job_audit",
+        "pyarrow",
+        "pyspark",
+        "cryptography",
+    }
+    code = f"""
+import sys
+from flamestream.cli.main import main
+try:
+    main(["{command}", "no-such-job"])
+finally:
+    print(*sys.modules)
+"""
+    python = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert python.returncode == ExitCode.USAGE, python.stderr
+    assert of_others & set(python.stdout.split()) == set()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import typer
 import yaml
 
 from flamestream.cli.kubectl.main import app as kubectl_app
-from flamestream.cli.main import app as flamestream_app
+from flamestream.cli.main import command_line
 from flamestream.connectors import clients, sinks, sources
 from flamestream.job.manifest import Job, parse_job
 from flamestream.job.validation import checked
@@ -24,6 +24,7 @@ from support.docs.doc_blocks import REPOSITORY, Block, blocks
 from support.docs.doc_forms import forms
 from support.docs.doc_table import CODE, JOB, LINES, OBJECT, PART, ROWS, STUB
 
+FLAMESTREAM = command_line()
 BLOCKS = {block.name: block for block in blocks()}
 OUTSIDE = (
     "docker", "helm", "kind", "kubectl", "echo", "export", "tail", "psql", "redis-cli",
@@ -64,7 +65,7 @@ def check_command(words: list[str]) -> None:
         words = words[1:]
     match words:
         case ["flamestream", *rest]:
-            parsed(flamestream_app, rest)
+            parsed(FLAMESTREAM, rest)
         case ["kubectl", "flamestream", *rest]:
             parsed(kubectl_app, rest)
         case ["make", *rest]:

@@ -15,6 +15,7 @@ from flamestream_operator.api.snapshot import SnapshotSpec
 from flamestream_operator.crd import definitions
 from flamestream_operator.drills.plan import plan_of
 from flamestream_operator.drills.strikes import Strikes
+from flamestream_operator.jobs.reading_pods import asked_of_audit
 from flamestream_operator.site import Allowed, Site
 from support.fields import Row, leaves, uncovered
 from support.operator.operator_world import KEY, World
@@ -49,6 +50,7 @@ DRILL = [
     Row("seed", 7, "plan"),
     Row("timeout", "5s", "plan"),
     Row("audit", False, "plan"),
+    Row("definitions", True, "audited"),
 ]
 SNAPSHOT = [Row("job", "other", "taken"), Row("deletionPolicy", "Keep", "deleted")]
 
@@ -141,6 +143,7 @@ def lived(document: dict[str, Any], *, delete: bool) -> Any:
 VIEWS: dict[str, Any] = {
     "plan": plan,
     "struck": struck,
+    "audited": lambda document: asked_of_audit({"spec": document}),
     "taken": lambda document: lived(document, delete=False),
     "deleted": lambda document: lived(document, delete=True),
 }

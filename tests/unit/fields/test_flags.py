@@ -15,7 +15,7 @@ from flamestream.audit.job_audit import audited_here
 from flamestream.audit.report import Report
 from flamestream.audit.topic_history import Written
 from flamestream.cli import bootstrap, drill, history
-from flamestream.cli.main import app, main
+from flamestream.cli.main import command_line, main
 from flamestream.job.drills.status import DrillStatus
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import Job
@@ -59,6 +59,7 @@ class Line:
         return self.after
 
 
+APP = command_line()
 LINES = [
     Line("run MANIFEST", "run job.yaml", "run other.yaml", "calls"),
     Line("run --drain", "run job.yaml", "run job.yaml --drain", "calls"),
@@ -364,7 +365,7 @@ def without_json(found: dict[str, list[str]]) -> set[str]:
 
 
 def test_every_parameter_of_every_command_has_a_line() -> None:
-    assert {line.parameter for line in LINES} == without_json(parameters(app))
+    assert {line.parameter for line in LINES} == without_json(parameters(APP))
 
 
 def seen(line: Line, said: Said) -> Any:
@@ -386,8 +387,8 @@ def test_what_would_have_no_effect_is_refused_with_what_to_do(line: Line, termin
 
 
 def test_every_command_has_json() -> None:
-    assert [command for command, names in parameters(app).items() if "--json" not in names] == []
-    assert set(JSON) == set(parameters(app))
+    assert [command for command, names in parameters(APP).items() if "--json" not in names] == []
+    assert set(JSON) == set(parameters(APP))
 
 
 @pytest.mark.parametrize("line", JSON.values())
@@ -398,7 +399,7 @@ def test_json_is_one_document_on_stdout(line: str, terminal: Terminal) -> None:
     assert said.out != people.out
 
 
-@pytest.mark.parametrize("command", parameters(app))
+@pytest.mark.parametrize("command", parameters(APP))
 def test_an_error_is_json_too_wherever_it_is_found(command: str, terminal: Terminal) -> None:
     wrong_line = terminal.run(*command.split(), "--no-such-option", "--json")
     assert (wrong_line.code, wrong_line.document["error"]["category"]) == (ExitCode.USAGE, "user")

@@ -67,6 +67,7 @@ LINES = [
     ),
     Line("drill --timeout", "drill j", "drill j --timeout 7s"),
     Line("audit --changed", "audit j", "audit j --changed"),
+    Line("audit --definitions", "audit j", "audit j --definitions"),
     Line("drill --audit", "drill j", "drill j --no-audit"),
     Line("drill --times", "drill j", "drill j --times 3"),
     Line("upgrade --diff", "upgrade j", "upgrade j --diff"),

@@ -5,6 +5,7 @@ import socket
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import FrameType
@@ -16,7 +17,7 @@ import pytest
 from flamestream.core.coordinator.coordination import Report, Settings, Status
 from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
-from flamestream.model.ids import NO_FENCE, Epoch, LayoutVersion, SourceName, WorkerId
+from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, SourceName, WorkerId
 from flamestream.model.layout import Layout
 from flamestream.model.time import END, START
 from flamestream.net.control_link import ControlServer
@@ -172,6 +173,21 @@ def test_idle_partitions_are_those_of_the_layout_s_workers(host: CoordinatorHost
         host.from_worker(worker, msgspec.structs.replace(progress(1, 1), idle={clicks: number}))
     host._report(Report(Status(phase="running", workers=(A,))))
     assert host.look().idle == {clicks: 2}
+
+
+def test_the_end_of_a_replay_is_said_once_with_the_steps_before(
+    host: CoordinatorHost, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    steps = (("decide", 1), ("record", 2), ("open", 3), ("seal", 4))
+    runs = Status(phase="running", attempt=Attempt(2), cause="lost a", duration_us=10, steps=steps)
+    through = replace(runs, steps=(*steps, ("replay", 5000)))
+    for status in (runs, through, replace(through, epoch=Epoch(7))):
+        host._report(Report(status))
+    assert caplog.messages == ["phase", "replayed"]
+    assert caplog.records[-1].__dict__["steps_us"] == dict(through.steps)
+    last = host.look().last_recovery
+    assert last is not None and (last.duration_ms, last.steps_ms["replay"]) == (0.01, 5)
 
 
 def test_what_every_worker_says_in_every_epoch_is_no_news(

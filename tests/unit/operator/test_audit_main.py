@@ -149,6 +149,52 @@ def test_each_result_is_judged_by_the_code_that_made_it_if_the_pod_has_a_copy(
     assert "each result was interpreted with the code that made it" in verdict["bounds"]
 
 
+def judged(verdict: dict[str, Any]) -> list[tuple[int, str, str]]:
+    return [(row["definition"], row["printed"], row["strict"]) for row in verdict["definitions"]]
+
+
+FOLLOWS = [(7, "follows", "follows"), (8, "follows", "follows")]
+
+
+def test_the_formal_verdict_is_given_where_it_is_asked_for(
+    pod: Pod, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pod.audits(going_on())
+    assert audit_main.main() == 0
+    assert said(capsys)["definitions"] == []
+    monkeypatch.setattr(sys, "argv", ["audit_main", "--definitions"])
+    assert audit_main.main() == 0
+    rows = judged(verdict := said(capsys))
+    assert rows[:4] == [(5, "holds", ""), (6, "holds", "holds"), *FOLLOWS]
+    assert [number for number, _, _ in rows] == [5, 6, 7, 8, 9, 10]
+    assert verdict["definitions"][0]["reason"] == "for 32 of 32 outputs"
+
+
+def test_output_that_is_lost_breaks_the_strict_definition_alone(
+    pod: Pod, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past = going_on(delivered=10)
+    only(slice(0))(past)
+    pod.audits(past)
+    monkeypatch.setattr(sys, "argv", ["audit_main", "--definitions"])
+    assert audit_main.main() == 3
+    six = said(capsys)["definitions"][1]
+    assert (six["printed"], six["strict"]) == ("holds", "broken") and "24 lost" in six["reason"]
+
+
+def test_a_verdict_with_long_reasons_fits_into_a_pods_last_words() -> None:
+    row = {
+        "definition": 6,
+        "name": "exactly-once",
+        "printed": "broken",
+        "strict": "",
+        "reason": "\U0001f600" * 200,
+    }
+    found = {"clean": False, "firstDifference": "\U0001f600" * 1000, "definitions": [row] * 6}
+    text = audit_main.message(found)
+    assert len(text.encode()) <= 4096 and len(json.loads(text)["definitions"]) == 6
+
+
 def test_a_folder_of_no_driver_is_named(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match=r"there is no driver-\*\.json"):
         read_any_driver_config(tmp_path)

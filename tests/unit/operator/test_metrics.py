@@ -145,6 +145,9 @@ def test_recoveries_are_counted_by_cause_and_timed_by_step() -> None:
     metrics.recovered("n.all", last, 2)
     assert 'flamestream_job_recoveries_total{cause="lost",job="n.all"} 2.0' in ours()
     assert 'flamestream_job_recovery_step_seconds_sum{job="n.all",step="record"} 0.01' in ours()
+    metrics.replay_ended("n.all", msgspec.structs.replace(last, steps_ms={**last.steps_ms, "replay": 20}))
+    assert 'flamestream_job_recovery_step_seconds_count{job="n.all",step="record"} 1.0' in ours()
+    assert 'flamestream_job_recovery_step_seconds_sum{job="n.all",step="replay"} 0.02' in ours()
     metrics.forget("n.all")
 
 

@@ -9,7 +9,7 @@ import pytest
 from flamestream.audit.committed import LastCommit
 from flamestream.job.exit_codes import ExitCode
 from flamestream.job.manifest import parse_job
-from flamestream.live.port import answer_in
+from flamestream.live.port import answer_in, page_in
 from flamestream.node.queries.committed import NOTHING
 from flamestream_operator.tools import query_main
 from support.runs.past_run import own_modules
@@ -62,9 +62,17 @@ def test_its_answer_is_read_as_that_of_the_port(said: Any) -> None:
     assert (code, answer_in(text, "committed").states) == (0, (NOTHING, NOTHING))
 
 
+def test_a_page_is_read_as_one_of_the_port(said: Any) -> None:
+    code, text = said("0", "--page", "seen", "10", "")
+    page = page_in(text, "committed")
+    assert (code, page.rows, page.cursor, page.at) == (0, (), "", "committed")
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
+        (("0", "--page", "sen", "10", ""), ExitCode.USAGE, "keeps nothing named 'sen'"),
+        (("9223372036854775807", "--page", "seen", "10", ""), ExitCode.UNAVAILABLE, "behind the next one"),
         (("0", "sen[7]"), ExitCode.USAGE, "keeps nothing named 'sen'"),
         (("0", "seen"), ExitCode.USAGE, "is no row"),
         (("9223372036854775807", "seen[7]"), ExitCode.UNAVAILABLE, "ask again behind the next one"),

@@ -4,10 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from flamestream.core.coordinator.changes.upgrade import TURNED
-from flamestream.ui.log_files import LogTail, Wanted, merged
+from flamestream.node.tail import Tail
+from flamestream.ui.log_files import Wanted, merged
 from flamestream.ui.marks import Mark, mark_of, mark_of_verdict, without_repeats
 from support.runs.shown_job import LOG_LINES
 
@@ -68,12 +70,22 @@ def test_an_attempt_that_waits_and_goes_on_is_one_recovery() -> None:
     assert without_repeats([one, lost, again, lost]) == [one, lost, lost]
 
 
+def test_the_end_of_a_replay_is_a_step_of_its_recovery_and_not_in_its_duration() -> None:
+    recovered = mark_of(LOG_LINES[-1].encode())
+    assert recovered is not None
+    steps = {**recovered.steps_ms, "replay": 90.0}
+    told = {name: int(took * 1000) for name, took in steps.items()}
+    ended = mark_of(line(event="replayed", phase="running", attempt=2, cause="lost w0.0", steps_us=told))
+    assert ended is not None and ended.duration_ms == 10
+    assert without_repeats([recovered, ended]) == [msgspec.structs.replace(recovered, steps_ms=steps)]
+
+
 # --- the files ------------------------------------------------------------------------------------------------
 
 
 def test_a_tail_gives_each_whole_line_once(tmp_path: Path) -> None:
     log = tmp_path / "coordinator-0.log"
-    tail = LogTail(log)
+    tail = Tail(log)
     assert tail.new() == []
     log.write_bytes(b"one\ntw")
     assert tail.new() == [b"one"]
@@ -86,7 +98,7 @@ def test_a_tail_gives_each_whole_line_once(tmp_path: Path) -> None:
 def test_a_log_that_begins_anew_is_read_anew(tmp_path: Path) -> None:
     log = tmp_path / "coordinator-0.log"
     log.write_bytes(b"one\ntwo\n")
-    tail = LogTail(log)
+    tail = Tail(log)
     tail.new()
     log.write_bytes(b"new\n")
     assert tail.new() == [b"new"]

@@ -12,7 +12,11 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
+import flamestream as fs
+from flamestream.model.errors import ManifestError, Retryable, UserError
 from flamestream.node.job_state import described
+from flamestream.node.samples import Sample
+from flamestream.node.samples_file import SamplesFile
 from flamestream.node.verdicts import leave
 from flamestream.ui import server, viewers
 from flamestream.ui.commands import Commands
@@ -107,15 +111,59 @@ def test_two_jobs_of_one_name_are_told_apart(tmp_path: Path) -> None:
     asked(tmp_path, steps)
 
 
-def test_figures_are_samples_and_marks(tmp_path: Path, job: ShownJob) -> None:
+def test_figures_are_marks_and_the_hour_before_also_of_a_server_that_has_just_begun(
+    tmp_path: Path, job: ShownJob
+) -> None:
+    coordinator = SamplesFile(job.folder.path)
+
+    def sampled(second: int) -> None:
+        coordinator.add(Sample(at=BEGAN + second * SECOND, items_in=20.0 * second))
+
+    async def figures(client: Client) -> Any:
+        found = await (await client.get("/api/v1/jobs/sales/figures", headers=LET_IN)).json()
+        said = [dict(zip(found["columns"], sample, strict=True)) for sample in found["samples"]]
+        return [each["items_in"] for each in said], [mark["kind"] for mark in found["marks"]]
+
     async def steps(client: Client) -> None:
-        job.tells(status(BEGAN + 2 * SECOND, items_in=40))
-        while not (found := await (await client.get("/api/v1/jobs/sales/figures", headers=LET_IN)).json())[
-            "samples"
-        ]:
-            await asyncio.sleep(0.01)
-        assert dict(zip(found["columns"], found["samples"][0], strict=True))["items_in"] == 20
-        assert [mark["kind"] for mark in found["marks"]] == ["coordinator", "start", "lost", "recovery"]
+        assert await figures(client) == ([0, 20], ["coordinator", "start", "lost", "recovery"])
+        sampled(2)
+        assert (await figures(client))[0] == [0, 20, 40]
+
+    async def again(client: Client) -> None:
+        assert (await figures(client))[0] == [0, 20, 40]
+
+    sampled(0)
+    sampled(1)
+    asked(tmp_path, steps)
+    asked(tmp_path, again)
+
+
+def test_a_client_sees_the_status_and_the_hour_by_the_page_s_url(tmp_path: Path, job: ShownJob) -> None:
+    SamplesFile(job.folder.path).add(Sample(at=BEGAN, p50_ms=1.5, p99_ms=2.5))
+    ShownJob(tmp_path, "idle")
+
+    async def steps(client: Client) -> None:
+        def ask(name: str, token: str | None = TOKEN) -> Any:
+            return fs.connect(str(client.make_url(f"/api/v1/jobs/{name}")), token=token)
+
+        def look() -> None:
+            with ask("sales") as sales:
+                shown = sales.status()
+                assert shown.status == job.folder.status() and shown.samples == [
+                    Sample(at=BEGAN, p50_ms=1.5, p99_ms=2.5)
+                ]
+                assert "<svg" in sales._repr_html_() and len(sales.latency()) == 1
+                with pytest.raises(ManifestError, match="connect by the manifest"):
+                    sales.table("totals").get("ann")
+            for name, token, error, words in (
+                ("nobody", TOKEN, ManifestError, "there is no job 'nobody'"),
+                ("sales", "made-up", UserError, "answers 401"),
+                ("idle", TOKEN, Retryable, "has not said anything"),
+            ):
+                with ask(name, token) as asked_, pytest.raises(error, match=words):
+                    asked_.status()
+
+        await asyncio.to_thread(look)
 
     asked(tmp_path, steps)
 

@@ -158,16 +158,20 @@ impl<V> Pending<V> {
     }
 
     /// Those that have to be looked at again because a row has changed at the place of `number`: all above that have
-    /// touched it, up to and including the next that has written it (!).
+    /// touched it, up to and including the next that has written it, in all its versions (!).
     pub fn above(&self, row: &RowKey, number: u32) -> Vec<u32> {
         let Some(its) = self.touching.get(row) else { return Vec::new() };
         // (!) Another version of the same item is not above: who reads there reads of the two which wrote last.
         let start = its.partition_point(|other| self.at(*other).meta <= self.at(number).meta);
-        let mut found = Vec::new();
+        let (mut found, mut writer) = (Vec::new(), None);
         for other in its[start..].iter().copied() {
+            // (!) Who reads above a writer reads what that wrote, but for another version of the same.
+            if writer.is_some_and(|writer| self.at(writer).meta != self.at(other).meta) {
+                break;
+            }
             found.push(other);
             if self.at(other).has_written(row) {
-                break; // who reads above that one reads what it wrote
+                writer = Some(other);
             }
         }
         found
@@ -330,6 +334,19 @@ mod tests {
             (pending.above(&row("a"), older), pending.above(&row("a"), newer)),
             (vec![two], vec![two])
         );
+    }
+
+    #[test]
+    fn what_has_changed_is_looked_at_by_all_versions_of_the_next_that_wrote_it() {
+        let mut pending = Pending::new();
+        let one = added(&mut pending, 1, b"");
+        let [older, newer] = [b"x", b"y"].map(|encoded| added(&mut pending, 2, encoded));
+        let three = added(&mut pending, 3, b"");
+        for number in [one, older, newer, three] {
+            pending.touch(number, rows("a"));
+        }
+        pending.at_mut(older).wrote.push((row("a"), Some(7)));
+        assert_eq!(pending.above(&row("a"), one), [older, newer]);
     }
 
     #[test]

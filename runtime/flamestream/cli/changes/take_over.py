@@ -27,6 +27,7 @@ from flamestream.cli.output import say
 from flamestream.cli.snapshots import newest
 from flamestream.core.protocol.job_record import handed_over
 from flamestream.job.exit_codes import ExitCode
+from flamestream.job.manifest_cluster import TakeOver
 from flamestream.job.validation import CheckedJob
 from flamestream.local import lineage
 from flamestream.model.errors import Retryable, StoreUnavailable, UserError
@@ -41,11 +42,10 @@ PATIENCE: Final = 120.0
 _FILES: Final = ("lineage.json", "bootstrap.json")
 
 
-def take_over(job: CheckedJob, folder: RunFolder) -> None:
-    """Have the job that `job` goes on with end, and take what it leaves. Nothing where it has been taken, or
-    there is none. Raises UserError, ManifestError or Retryable: then the other one runs on."""
-    wanted = job.job.spec.take_over
-    if wanted is None or folder.zookeeper.exists():
+def take_over(job: CheckedJob, wanted: TakeOver, folder: RunFolder) -> None:
+    """Have the job that `job` goes on with, the wanted one, end, and take what it leaves. Nothing where it has been
+    taken. Raises UserError, ManifestError or Retryable: then the other one runs on."""
+    if folder.zookeeper.exists():
         return
     theirs = RunFolder(folder.path.parent / wanted.job)
     info = theirs.info()

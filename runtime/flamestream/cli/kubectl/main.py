@@ -16,6 +16,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import typer
 
+from flamestream.audit.definitions.table import UNSEEN, Row, in_words
 from flamestream.audit.descent import Descent
 from flamestream.cli import frame
 from flamestream.cli.kubectl import drill, query, watch
@@ -199,6 +200,9 @@ def audit(
     changed: Annotated[
         bool, typer.Option("--changed", help="Interpret all of it with the application as it is now.")
     ] = False,
+    definitions: Annotated[
+        bool, typer.Option("--definitions", help="Also say which of the formal model's definitions hold.")
+    ] = False,
     namespace: Namespace = "",
     context: Context = "",
     json: Json = False,
@@ -207,12 +211,14 @@ def audit(
     code 3 for a difference. The verdict stays with the job's object, for the cluster's page.
 
     Each result is compared by the code that made it, of which the operator keeps a copy. With --changed the
-    code of now stands for all of it, and a difference may be the edit's.
+    code of now stands for all of it, and a difference may be the edit's. --definitions knows the code of now
+    alone.
 
     Example: [bold]kubectl flamestream audit inverted-index[/bold]
     """
     cluster, began = Cluster(namespace, context), time.time_ns() // 1000
-    asked = ["python3", "-m", "flamestream_operator.tools.audit_main", *(["--changed"] if changed else [])]
+    more = [*(["--changed"] if changed else []), *(["--definitions"] if definitions else [])]
+    asked = ["python3", "-m", "flamestream_operator.tools.audit_main", *more]
     with beside(cluster, job, asked, earlier=True) as pod:
         said = last_document(cluster, pod)
     if not said:
@@ -232,9 +238,10 @@ def audit(
     )
     difference = f"first difference: {found['firstDifference']}" if found["firstDifference"] else ""
     codes = codes_in_words([CodeResult(**each) for each in found.get("codes", ())])
-    answer(
-        found, "\n".join(filter(None, (counts, found["bounds"], found["input"], *codes, difference))), json
-    )
+    rows = [Row(**{**each, "strict": each["strict"] or None}) for each in found.get("definitions", ())]
+    formal = (in_words(rows), UNSEEN) if rows else ()
+    told = (counts, found["bounds"], found["input"], *codes, difference, *formal)
+    answer(found, "\n".join(filter(None, told)), json)
     if not found["clean"]:
         raise typer.Exit(ExitCode.DIFFERENCE)
 

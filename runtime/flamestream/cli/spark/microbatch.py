@@ -17,6 +17,7 @@ from flamestream.job.validation import CheckedJob
 from flamestream.model.errors import UserError
 from flamestream.model.time import START
 from flamestream.node.run_folder import RunFolder
+from flamestream.node.samples_file import BatchSamples
 from flamestream.spark.batches.frame_job import frame_job, lacks_answers
 from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.microbatch import MicroBatches
@@ -41,8 +42,11 @@ def run(
         )
         driver = running.enter_context(spark_for(checked, folder))
 
+        samples = BatchSamples(folder.path)
+
         def status(outcome: str = "", message: str = "") -> None:
             record, count = committed.record, batches.totals.delivered
+            samples.take(count, epoch=record.committed, attempt=record.attempt)
             write_status(folder, job.name, record, count, outcome, message, record.committed)
 
         batches = MicroBatches(

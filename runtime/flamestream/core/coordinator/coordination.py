@@ -317,7 +317,7 @@ class Status:
     kind: str = ""
     """The kind of that cause, in a word."""
     steps: tuple[tuple[str, int], ...] = ()
-    """Microseconds of each of that recovery's steps so far."""
+    """Microseconds of each of that recovery's steps so far. The last one, its replay, is not in its duration."""
     wanted: int = 0
     """How many workers should take part; 0: not known yet."""
     snapshot_size: int = 0

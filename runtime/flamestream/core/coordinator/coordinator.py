@@ -215,6 +215,8 @@ class Coordinator:
         acker = worker == context.record.layout.acker
         if acker:
             context.idle = progress.oldest == END
+            if progress.replay_us:  # minimal time is the acker's word: any other hears of it later
+                self._healing.replayed(progress.replay_us)
         self._stuck.hear(worker, progress, acker=acker)
 
     def _hear_index(self, event: co.IndexWritten | co.IndexFailed | co.IndexLoaded | co.IndexBroken) -> None:

@@ -64,8 +64,8 @@ class Healing:
         self.replayed_from = START
         """The cut of the last recovery that came to its Replay."""
         self.steps: dict[str, int] = {}
-        """Microseconds of the last recovery's steps: until it was decided on, in the record, opened and
-        sealed."""
+        """Microseconds of the last recovery's steps: until it was decided on, in the record, opened, sealed and
+        replayed."""
         self._step_began = Instant(0)
         self.ended_at = Instant(0)
         self.ran = ""
@@ -209,6 +209,11 @@ class Healing:
         self.recovery, self.ended_at = None, self._context.time.now
         self.ran = self._context.settings.code
         self._failures.running()
+
+    def replayed(self, took_us: int) -> None:
+        """All that was stamped before the attempt that runs is through once more, so long behind its Replay."""
+        if self.steps:  # of an attempt that was adopted the others are not known here
+            self.steps.setdefault("replay", took_us)
 
     def explain(self, died_of: str) -> None:
         """A worker's next life tells why it was lost."""

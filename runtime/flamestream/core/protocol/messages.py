@@ -347,6 +347,9 @@ class Progress(_Message, frozen=True):
     """Error items that were released here, in this attempt."""
     deciding_waits: bool = False
     """Whether transactions wait here now until nothing can come below them, for guesses were wrong too often."""
+    replay_us: Count = 0
+    """Microseconds from Replay until minimal time had passed its bound: all that was stamped before is through
+    once more. 0: it is not."""
 
     def __post_init__(self) -> None:
         """Raises ValueError unless both counts have all classes, or none yet: they are added up with those of
@@ -476,7 +479,7 @@ class Replay(_Message, frozen=True):
     """The cause of the recovery, in a word."""
     cause: Text = ""
     steps: dict[str, Count] = {}
-    """Microseconds of the steps that the recovery has taken, in their order: for those who trace it."""
+    """Microseconds of the steps that the recovery has taken so far, in their order: for those who trace it."""
 
 
 class Announce(_Message, frozen=True):

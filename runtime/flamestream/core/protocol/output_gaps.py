@@ -81,6 +81,15 @@ class OutputGaps:
             found.append((end, length))
         return found
 
+    def longest(self, since: int, until: int) -> int:
+        """The length of the longest that had not ended by `since`, as long as it was by `until`; 0: there was none."""
+        found, end = 0, until
+        for first, last in reversed(self._recent):
+            if end <= since:
+                break
+            found, end = max(found, min(end, until) - last), first
+        return max(found, next((length for when, length in self._longest if when > since), 0))
+
     def _settle(self, end: int, length: int) -> None:
         longest = self._longest
         while longest and longest[-1][1] <= length:

@@ -14,7 +14,7 @@ from typing import TypedDict
 from flamestream.core.protocol.latency import Latency
 from flamestream.core.protocol.output_gaps import OutputGaps
 from flamestream.model.ids import SourceName
-from flamestream.model.time import END, START, FrontId, Time, Timestamp, front_of, timestamp_of
+from flamestream.model.time import END, START, FrontId, Instant, Time, Timestamp, front_of, timestamp_of
 
 
 class Counted(TypedDict):
@@ -33,6 +33,7 @@ class Counted(TypedDict):
     given: list[tuple[int, int]]
     late: dict[SourceName, int]
     late_since: dict[SourceName, int]
+    replay_us: int
 
 
 class Counters:
@@ -50,6 +51,8 @@ class Counters:
         whatever worker."""
         self._late_below = Counter[SourceName]()
         """Those of runs below it."""
+        self._bound, self._replay_began, self._replay_us = END, Instant(0), 0
+        """Where the replay under way ends (END: there is none), since when it is; and what the last one took."""
         self._release, self._acknowledgment = Latency(), Latency()
         self._gave = OutputGaps()
         self._told_to = 0
@@ -59,6 +62,7 @@ class Counters:
         """An attempt is over: it replayed and invalidated so many items, and the next one begins at `cut`, where
         the stamps of `clocked` are the clock's."""
         self._clocked = clocked
+        self._bound, self._replay_us = END, 0
         self.replayed += replayed
         self.invalidated += invalidated
         self._waiting.clear()
@@ -66,6 +70,15 @@ class Counters:
         # not have heard yet.
         self.committed(cut)
         self._late.clear()
+
+    def replays(self, bound: Time, instant: Instant) -> None:
+        """The attempt runs: what was stamped up to `bound` comes once more."""
+        self._bound, self._replay_began = bound, instant
+
+    def passed(self, minimal: Time, instant: Instant) -> None:
+        """Minimal time is at `minimal`. The first one above a replay's bound ends the replay."""
+        if minimal > self._bound:
+            self._replay_us, self._bound = max(1, instant - self._replay_began), END
 
     def entered(self, time: Time, items: int) -> None:
         """A run of a front of this worker has entered."""
@@ -118,7 +131,7 @@ class Counters:
             "latency_us": self._acknowledgment.total, "release": list(self._release.counts),
             "release_us": self._release.total, "replayed": self.replayed + replayed,
             "invalidated": self.invalidated + invalidated, "given": given,
-            "late": dict(self._late_below), "late_since": self._late_since(),
+            "late": dict(self._late_below), "late_since": self._late_since(), "replay_us": self._replay_us,
         }  # fmt: skip
 
     def _late_since(self) -> dict[SourceName, int]:

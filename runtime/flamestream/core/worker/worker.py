@@ -136,6 +136,7 @@ class Worker:
         self._try(self._process)
         self._try(self._complete)
         self._try(self._flush)
+        self._counters.passed(self._minimal, instant)
         self._actions += self._rejoin.prefetch.go_on(self.settings.slice_size)
         self._actions += self._queries.take_actions()
         self._report()
@@ -304,6 +305,7 @@ class Worker:
         self._fronts.start(message.bound, message.begins, until=left if message.drained else END)
         self._calls.start()
         self._queries.replays(message.bound)
+        self._counters.replays(message.bound, self._instant)
         if message.drained:
             self._calls.drain()
         if self._acker is not None:

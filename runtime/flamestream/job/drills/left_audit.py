@@ -39,7 +39,7 @@ def written_left(left: LeftAudit) -> str:
         audit = left.audit
         shorter = replace(
             audit, first_difference=audit.first_difference[:SHORT], bounds=audit.bounds[:SHORT],
-            input=audit.input[:SHORT], codes=[],
+            input=audit.input[:SHORT], codes=[], definitions=[],
         )  # fmt: skip
         text = msgspec.json.encode(replace(left, audit=shorter))
     return text.decode()

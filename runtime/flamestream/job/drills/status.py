@@ -23,6 +23,9 @@ BROKEN: Final[tuple[Reason, ...]] = ("NotClean", "OutputStopped", "NotWhole", "N
 Sight = Literal["", "gone", "going", "paused", "cut"]
 MOST_FAULTS: Final = 50
 MOST_CODES: Final = 16
+MOST_DEFINITIONS: Final = 16
+Said = Literal["holds", "follows", "broken", "undecided"]
+Strict = Literal["", "holds", "follows", "broken", "undecided"]
 
 
 class _Part(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -63,6 +66,21 @@ class CodeResult(_Part, frozen=True):
     """Results that it had to give, those that are not due included."""
 
 
+class DefinitionResult(_Part, frozen=True):
+    """The verdict on a definition of the formal model (docs/reference/histories.md)."""
+
+    definition: int
+    """Its number."""
+    name: str
+    """The property that it defines."""
+    printed: Said
+    """Whether it holds as printed."""
+    strict: Strict = ""
+    """The same in its strict form; empty: it has none."""
+    reason: Annotated[str, Meta(max_length=1024)] = ""
+    """Why it is broken or undecided; what shows it, for 5, 9 and 10."""
+
+
 class AuditResult(_Part, frozen=True):
     """The verdict of the reference interpreter."""
 
@@ -100,6 +118,10 @@ class AuditResult(_Part, frozen=True):
     """Where its code was changed, each version whose results were looked at; the newest."""
     first_difference: Annotated[str, Meta(max_length=1024)] = ""
     """The first item that differs."""
+    definitions: Annotated[list[DefinitionResult], Meta(max_length=MOST_DEFINITIONS)] = field(
+        default_factory=list
+    )
+    """The formal verdict, where it was asked for."""
 
     def in_words(self) -> str:
         """The verdict in a line: what must be 0 is always said, the rest where there is something to say, and

@@ -75,7 +75,7 @@ def mermaid(graph: Graph) -> str:
         lines.append(f"  v{vertex.id}{opening}{_quoted(label(vertex))}{closing}")
     for vertex in graph.vertices:
         for output in vertex.outputs:  # an arrow an edge: two may lead to one vertex
-            arrow = "-->|by key|" if _is_routed(graph.vertices[output]) else "-->"
+            arrow = "-->|by key|" if graph.vertices[output].routed else "-->"
             lines.append(f"  v{vertex.id} {arrow} v{output}")
     return "\n".join(lines)
 
@@ -85,10 +85,6 @@ def _quoted(label: str) -> str:
     return '"' + label.replace("#", "#35;").replace('"', "#quot;") + '"' if _SIGNS.search(label) else label
 
 
-def _is_routed(vertex: Vertex) -> bool:
-    return vertex.balance is not None or vertex.kind in (Kind.GROUPING, Kind.REDUCE, Kind.SINK)
-
-
 def text(graph: Graph) -> str:
     """A line for each vertex, in the order of the graph: `>>` marks results that go to the worker of their
     key. Then one for each that has state, with the name that it is found by and what it keeps, and one for
@@ -96,9 +92,7 @@ def text(graph: Graph) -> str:
     width = max(len(f"{vertex.id} {label(vertex)}") for vertex in graph.vertices)
     lines = []
     for vertex in graph.vertices:
-        targets = (
-            f"{'>>' if _is_routed(graph.vertices[output]) else '->'} {output}" for output in vertex.outputs
-        )
+        targets = (f"{'>>' if graph.vertices[output].routed else '->'} {output}" for output in vertex.outputs)
         ends = {Kind.SOURCE: "source", Kind.SINK: "sink"}.get(vertex.kind, "")
         lines.append(f"{f'{vertex.id} {label(vertex)}':<{width}}  {'  '.join(targets) or ends}".rstrip())
     names = _state_names(graph)
@@ -152,6 +146,7 @@ def described(graph: Graph) -> dict[str, object]:
             "name": v.name,
             "label": label(v),
             "outputs": v.outputs,
+            "routed": v.routed,
             "keeps": keeps(v),
             "state": names.get(v.id),
         }

@@ -15,7 +15,6 @@ from typing import Final
 
 from flamestream.core.protocol import messages
 from flamestream.model.ids import WorkerId
-from flamestream.model.time import START, Time
 from flamestream.node.tracing.identities import Identities
 from flamestream.node.tracing.span import Attribute, Span
 
@@ -52,15 +51,10 @@ class RecoverySpans:
                 self._ended["open"] = now
             case messages.Sealed():
                 self._ended["seal"] = now
-            case messages.Progress() if self._replay is not None and message.fence == self._replay.fence:
-                if self._is_through(message.minimal, self._replay):
-                    self._own(self._replay, "replay", now)
+            case messages.Progress() if (replay := self._replay) is not None and message.replay_us:
+                if message.fence == replay.fence:
+                    self._own(replay, "replay", self._began["replay"] + message.replay_us)
                     self._replay = None
-
-    @staticmethod
-    def _is_through(minimal: Time, replay: messages.Replay) -> bool:
-        """Whether all is out that an attempt before has given."""
-        return minimal > replay.released if replay.released != START else minimal > START
 
     def _tell(self, message: messages.Replay, now: int) -> None:
         if self._first:

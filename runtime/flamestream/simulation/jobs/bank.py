@@ -8,6 +8,7 @@ other or side by side, in one transactional subgraph or in several. Or they read
 while the job runs.
 """
 
+from dataclasses import replace
 from functools import partial
 from random import Random
 from typing import Any
@@ -77,12 +78,52 @@ def bank_job(rng: Random, *, retracted: bool = False) -> SimJob:
     moved.aborted.map(lambda a: (a.transaction[0], a.reason)).sink("refused", key=key_of)
     if rng.random() < 0.5:
         accounts.changes().map(_told).sink("balances", key=key_of)
-    return SimJob(graph, DEAD_LETTERS, _record(rng), sources, patience=_patience(rng), judged=JUDGED)
+    return SimJob(
+        graph, DEAD_LETTERS, drawn_record(rng), sources, patience=drawn_patience(rng), judged=JUDGED
+    )
 
 
 def retracted_job(rng: Random) -> SimJob:
     """A bank whose transfers come out of folds."""
     return bank_job(rng, retracted=True)
+
+
+def row_job(rng: Random) -> SimJob:
+    """Transactions of one row: each changes what all above it have read."""
+    return _of_one_row(*source_streams(rng, "bank"))
+
+
+def retracted_row_job(rng: Random) -> SimJob:
+    """Transactions of one row that come out of folds, by several ways."""
+    graph, stream, sources = source_streams(rng, "bank")
+    for stage in (scatter, concatenation, rekey, concatenation, scatter):
+        stream = stage(rng, stream)
+    return _of_one_row(graph, stream, sources)
+
+
+def _of_one_row(graph: Graph, stream: Stream[Payload], sources: int) -> SimJob:
+    chained = graph.table("chained", initial=str)
+
+    def chain(state: State, payload: Payload) -> Payload:
+        state[chained, "all"] = digest(f"{state[chained, 'all']}{payload[1]}")
+        return payload[0], state[chained, "all"]
+
+    stream.transact(chain).committed.sink("out", key=key_of)
+    return SimJob(graph, DEAD_LETTERS, lambda r, n: (LETTERS[r.randrange(16)], f"{n}"), sources)
+
+
+def live_job(rng: Random) -> SimJob:
+    """Such a bank with an index, for clients who may ask for all of it strictly: no front of it is timed."""
+    return replace(with_index(retracted_job(rng)), journalled=True)
+
+
+def with_index(job: SimJob) -> SimJob:
+    """A bank that has an index of its accounts by how much they have."""
+    assert job.graph.ledger is not None
+    accounts: Table[str, int] = Table(job.graph.ledger, "accounts")
+    tens = accounts.index("by_tens", key=lambda balance: min(balance // 10, 5))
+    tens.changes().map(lambda write: (str(write.key), repr(write.after))).sink("tens", key=key_of)
+    return job
 
 
 def subgraph_job(rng: Random) -> SimJob:
@@ -106,12 +147,14 @@ def subgraph_job(rng: Random) -> SimJob:
             changes.map(_told).sink(f"state{number}0", key=key_of)
     stream.sink("out", key=key_of)
     refused[0].merge(*refused[1:]).sink("refused", key=key_of)
-    return SimJob(graph, DEAD_LETTERS, _record(rng), sources, patience=_patience(rng), judged=JUDGED)
+    return SimJob(
+        graph, DEAD_LETTERS, drawn_record(rng), sources, patience=drawn_patience(rng), judged=JUDGED
+    )
 
 
 def indexed_job(rng: Random) -> SimJob:
     """A bank whose every second version has an index of the balances that are there, and tells who has as much."""
-    seed, record = rng.getrandbits(32), _record(rng)
+    seed, record = rng.getrandbits(32), drawn_record(rng)
     first = _indexed(seed, 0)
     return SimJob(first, None, record, len(first.sources), versions=partial(_indexed, seed))
 
@@ -159,11 +202,12 @@ def _told(write: Any) -> Payload:
     return write.key, f"{write.before}-{write.after}" + "-deleted" * write.deleted
 
 
-def _patience(rng: Random) -> int | None:
-    """None: by what is measured."""
+def drawn_patience(rng: Random) -> int | None:
+    """A bound of the runs of a transaction; None: by what is measured."""
     return rng.choice([None, 0, 1, 2])
 
 
-def _record(rng: Random) -> Any:
+def drawn_record(rng: Random) -> Any:
+    """Records of a few accounts more than of others."""
     skew = rng.choice([0.15, 0.5, 2.0])
     return lambda r, number: (LETTERS[min(int(r.expovariate(skew)), 15)], f"{number}")

@@ -67,7 +67,7 @@ def _loop(rng: Random, doubt: Any) -> SimJob:
     for name in ("first", "second")[: rng.choice([1, 1, 2])]:
         if rng.random() < 0.5:
             stream = rng.choice([scatter, rekey, concatenation])(rng, stream)
-        stream = stream.call(_asking(rng, doubt), key=key_of, name=name)
+        stream = stream.call(drawn_call(rng, doubt), key=key_of, name=name)
     if rng.random() < 0.5:
         stream = concatenation(rng, stream)
     stream.sink("each", key=key_of)
@@ -89,7 +89,7 @@ def timed_call_job(rng: Random) -> SimJob:
     for name in ("first", "second")[: rng.choice([1, 1, 2])]:
         late, idle = f"{rng.choice([0, 5, 50])}s", rng.choice(["1h", "20ms"])
         stream = stream.call(
-            _asking(rng, "again"), key=key_of, name=name, at=_seconds, unit="s", late=late, idle=idle
+            drawn_call(rng, "again"), key=key_of, name=name, at=_seconds, unit="s", late=late, idle=idle
         )
         windows = stream.window(tumbling("10s"), key=key_of).fold(initial=str, combine=_appended, emit=digest)
         windows.late.sink(f"late {name}", key=key_of)
@@ -118,12 +118,13 @@ def _job(rng: Random, doubt: Any) -> SimJob:
     for name in ("first", "second")[: rng.choice([1, 1, 2])]:
         if rng.random() < 0.5:
             stream = rng.choice([scatter, rekey, concatenation])(rng, stream)
-        stream = stream.call(_asking(rng, doubt), key=key_of, name=name)
+        stream = stream.call(drawn_call(rng, doubt), key=key_of, name=name)
     concatenation(rng, stream).sink("out", key=same)
     return SimJob(graph, DEAD_LETTERS, _record, 1)
 
 
-def _asking(rng: Random, doubt: Any) -> CallFunction[..., Any]:
+def drawn_call(rng: Random, doubt: Any) -> CallFunction[..., Any]:
+    """A question to the simulated service."""
     settings = CallSettings(
         Micros(1_000), 1, concurrency=rng.choice([1, 3, 64]), pending=rng.choice([1, 3, 10_000]),
         order=rng.choice(["none", "key"]), doubt=doubt, fronts=rng.choice([1, 1, 2, 3]),

@@ -19,10 +19,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from flamestream.machine.class_archive import archive_options
 from flamestream.machine.java import QUICK, Java, spark_jars
 from flamestream.machine.parent_death import start_child
 from flamestream.model.errors import Retryable
-from flamestream.spark.streaming.class_archive import archive_options
 
 # a lost JVM is an exception where it is met; py4j would log it too
 logging.getLogger("py4j").setLevel(logging.CRITICAL)

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import flamestream
+from flamestream.machine.class_archive import archive_options
 from flamestream.machine.java import CLASS_PATH_VARIABLE, QUICK, Java, find_java, spark_jars
 from flamestream.machine.process_shell import INTERPRETER
 from flamestream.model.errors import ManifestError, Retryable, UserError
-from flamestream.spark.streaming.class_archive import archive_options
 from flamestream.spark.streaming.daemon import MODULES_VARIABLE
 from flamestream.spark.streaming.jvm import DriverJvm, class_path
 

@@ -65,6 +65,7 @@ def upgraded(scratch: Scratch, rate: int, more: str = "") -> None:
     assert said.code == ExitCode.OK, said.text
 
 
+@pytest.mark.slow  # a minute: the page about changing code audits such a job at each push
 def test_each_result_is_judged_by_the_code_that_made_it(scratch: Scratch) -> None:
     scratch.job(APPLICATION, "sources: {numbers: {generator: {count: 1000000, rate: 200}}}", SINKS, *SMALL)
     scratch.write("rates.py", RATES.format(rate=1))

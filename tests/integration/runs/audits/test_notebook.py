@@ -61,7 +61,7 @@ def test_a_job_shows_its_status_its_audit_and_its_newest_results(site: Site) -> 
 
 def test_a_job_that_is_known_by_its_url_alone_says_what_it_lacks() -> None:
     with fs.connect("http://127.0.0.1:1/v1/jobs/j") as job:
-        for ask in (job.status, job.audit, lambda: job.newest("totals")):
+        for ask in (job.status, job.latency, job.audit, lambda: job.newest("totals")):
             with pytest.raises(ManifestError, match="connect by the manifest"):
                 ask()
 

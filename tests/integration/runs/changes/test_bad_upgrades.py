@@ -153,6 +153,7 @@ def test_an_edit_during_a_recovery_is_made_behind_it(job: Job) -> None:
     job.scratch.goes_on()
 
 
+@pytest.mark.slow  # each way is one that others here go at each push
 def test_a_way_back_is_an_upgrade_and_so_is_the_way_on_again(job: Job) -> None:
     for rate in (7, 6, 7):
         code, said = job.upgraded(Job.code(rate=rate))
@@ -217,6 +218,7 @@ def test_as_many_workers_take_part_as_the_new_manifest_says(
     job.scratch.goes_on()
 
 
+@pytest.mark.slow  # with fewer workers others here do so at each push
 def test_spark_of_this_machine_has_room_for_many_more_workers_than_the_job_began_with(
     scratch: Scratch,
 ) -> None:
@@ -234,6 +236,7 @@ def test_spark_of_this_machine_has_room_for_many_more_workers_than_the_job_began
     run.communicate(timeout=60)
 
 
+@pytest.mark.slow  # a minute: the simulator upgrades across migrations at each push
 def test_code_from_before_a_migration_is_refused_and_the_state_stays_as_it_is(job: Job) -> None:
     """Once rows of a newer version are committed, older code would fold them on as what they are not: the last test
     of this job, since all that the others upgrade to is older."""

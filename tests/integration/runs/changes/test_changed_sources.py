@@ -120,7 +120,9 @@ def test_a_killed_run_goes_on_at_another_rate_with_the_times_that_it_had(scratch
 def test_a_source_that_would_get_its_times_otherwise_is_refused_until_it_is_set_back(
     scratch: Scratch,
 ) -> None:
-    numbers = "numbers: {generator: {count: 2000, rate: 400}}"
+    numbers = (
+        "numbers: {generator: {count: 6000, rate: 400}}"  # not over before a busy machine has stopped it
+    )
     graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'")
     stopped(scratch, delivered=100)
     graph_of(scratch, {"numbers": numbers.replace(", rate: 400", "")}, decode="lambda _: 'n'")
@@ -130,7 +132,7 @@ def test_a_source_that_would_get_its_times_otherwise_is_refused_until_it_is_set_
     ), said.text
     graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'")
     assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
-    assert counted(scratch) == counts_of(2000)
+    assert counted(scratch) == counts_of(6000)
 
 
 @pytest.mark.slow  # the simulator says at each push what may go

@@ -39,7 +39,14 @@ def changed(n):
 COUNT = 60_000
 
 
-@pytest.mark.parametrize("code", [AT_A_RECORD, AT_ONCE], ids=["at a record", "at once"])
+@pytest.mark.parametrize(
+    "code",
+    [
+        # the simulator draws such code at each push
+        pytest.param(AT_A_RECORD, id="at a record", marks=pytest.mark.slow),
+        pytest.param(AT_ONCE, id="at once"),
+    ],
+)
 def test_it_goes_back_to_the_code_before(scratch: Scratch, code: str) -> None:
     rate = f"sources: {{numbers: {{generator: {{count: {COUNT}, rate: 1500}}}}}}"
     sinks, untried = "sinks: {sums: {files: {path: out, fsync: false}}}", "upgrade: {canary: 0}"

@@ -105,6 +105,7 @@ def test_a_job_that_does_not_run_hands_nothing_over(scratch: Scratch) -> None:
     assert refused.code == ExitCode.JOB_FAILED and "does not run" in refused.text
 
 
+@pytest.mark.slow  # the simulator draws such starts at each push
 def test_a_start_that_died_behind_the_hand_over_goes_on_there(scratch: Scratch) -> None:
     run = blue(scratch)
     taking = green(scratch)

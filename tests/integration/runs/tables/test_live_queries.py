@@ -32,7 +32,9 @@ from support.ports import free_port
 from support.runs.scratch import Scratch
 from support.zookeeper.authority import Authority
 
-APPLICATION = """\
+KEPT = 1_000
+"""Changes of a row that the table keeps."""
+APPLICATION = f"""\
 import flamestream as fs
 
 graph = fs.Graph("bank")
@@ -52,7 +54,7 @@ moved = lines.filter(lambda line: line[0] != "+").transact(transfer)
 moved.committed.reduce(name="sent", key=lambda line: (line[0], 1), combine=fs.count()).sink("counts")
 moved.aborted.map(lambda a: a.transaction).sink("refused")
 accounts.changes().sink("changes", key=fs.field("key"))
-accounts.keep_changes(1_000)
+accounts.keep_changes({KEPT})
 """
 TOKEN = "open sesame"
 NAMES = "abcdefgh"
@@ -314,9 +316,10 @@ def test_the_command_shows_changes_and_goes_on_behind_one(bank: Bank) -> None:
 def test_a_watch_sees_each_change_once_while_workers_die(scratch: Scratch) -> None:
     """Each change leads to the next, and the last one to what the row is."""
     bank, over = Bank(scratch), threading.Event()
+    ahead = threading.Semaphore(KEPT // 4)  # of posts: the watch never falls behind what is kept
 
     def transfers() -> None:
-        while not over.is_set():
+        while ahead.acquire() and not over.is_set():
             bank.post("a b 1", "b a 1")
 
     writer = threading.Thread(target=transfers)
@@ -331,10 +334,13 @@ def test_a_watch_sees_each_change_once_while_workers_die(scratch: Scratch) -> No
                     seen += 1
                     assert (int(change.id), change.before) == (seen, balance)
                     balance = change.after
+                    if not seen % 2:
+                        ahead.release()
                     if seen > goal and len(bank.workers()) == 3:
                         break
     finally:
         over.set()
+        ahead.release()
         writer.join()
 
 

@@ -21,7 +21,7 @@ from flamestream.model.ids import (
     WorkerId,
 )
 from flamestream.model.time import FrontId, Time
-from support.core.coordinating import MS, SECOND, Bench, running
+from support.core.coordinating import MS, SECOND, Bench, running, successor
 
 
 def lost_link(bench: Bench, worker: str, peer: str) -> Bench:
@@ -212,6 +212,27 @@ def test_the_status_tells_the_last_recovery() -> None:
     bench.opened("a").opened("c").sealed("a")
     bench.hear("c", msg.Sealed(bench.fence, Time(0)), after_us=40 * MS)
     assert (bench.status.recoveries, bench.status.cause, bench.status.duration_us) == (2, "lost b", 40 * MS)
+
+
+def test_a_replay_is_a_step_once_the_acker_says_that_it_is_through() -> None:
+    bench = running("a", "b").connect("c").lose("b").recover()
+    acker = bench.record.layout.acker
+    other = next(worker for worker in bench.workers if worker != acker)
+    before = dict(bench.status.steps)
+    assert list(before) == ["decide", "record", "open", "seal"]
+    bench.progress(other, 5, replay_us=3 * MS).progress(acker, 5)
+    assert dict(bench.status.steps) == before, "minimal time is the acker's word"
+    bench.progress(acker, 6, replay_us=2 * MS).progress(acker, 7, replay_us=2 * MS)
+    assert dict(bench.status.steps) == before | {"replay": 2 * MS}
+    bench.connect("d").lose(other)
+    assert "replay" not in dict(bench.status.steps), "another recovery begins"
+
+
+def test_of_an_attempt_that_was_adopted_no_step_is_told() -> None:
+    old = running().epoch(5)
+    bench = successor(old).connect("a", "b", ready=old.fence)
+    bench.progress(bench.record.layout.acker, 6, replay_us=2 * MS)
+    assert bench.status.steps == ()
 
 
 def test_the_next_attempt_hears_how_far_fronts_had_come_unless_nothing_has_failed() -> None:

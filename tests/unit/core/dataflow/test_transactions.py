@@ -192,6 +192,17 @@ def test_a_version_that_goes_again_is_undone_above_the_one_that_stays(parts: Par
 
 
 @pytest.mark.parametrize("parts", PARTS)
+def test_a_late_one_is_read_by_all_versions_of_the_next(parts: Parts) -> None:
+    """Whichever of them goes, the other has read it."""
+    counting = Counting(parts, adds=True)
+    counting.version(7, 3)
+    counting.version(7, 9)
+    counting.version(5, 1)
+    counting.version(7, 3, gone=True)
+    assert counting.results() == [(1, 1), (9, 10)]
+
+
+@pytest.mark.parametrize("parts", PARTS)
 def test_of_one_that_comes_twice_and_goes_once_the_other_is_decided(parts: Parts) -> None:
     """A fold that goes back to what it gave before: that comes again before it has gone."""
     counting = Counting(parts, patience=0, adds=True)

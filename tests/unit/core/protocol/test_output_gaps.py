@@ -82,3 +82,27 @@ def test_whoever_hears_a_workers_recent_stretches_knows_a_gap_that_began_before_
         for first, last in worker.recent():
             successor.gave(first, last)
     assert since(successor, 200 * MS) == 700 * MS - 120 * MS
+
+
+@given(STRETCHES, st.integers(0, 3_500_000), st.integers(0, 3_500_000))
+def test_between_two_moments_a_gap_counts_as_it_was_at_the_second(
+    stretches: list[tuple[int, int]], since_: int, until: int
+) -> None:
+    """A gap that ended before the first is none; one that ended behind the second had lasted up to that."""
+    gaps = OutputGaps()
+    for first, length in stretches:
+        gaps.gave(first, first + length)
+    given_ = gaps.recent()
+    ends = [*(first for first, _ in given_[1:]), until]
+    lasted = [min(end, until) - last for (_, last), end in zip(given_, ends, strict=True) if end > since_]
+    assert gaps.longest(since_, until) == max(0, *lasted, 0)
+
+
+def test_a_gap_that_was_longer_than_others_tell_is_known_when_it_has_ended() -> None:
+    gaps = OutputGaps()
+    gaps.gave(1 * MS, 2 * MS)
+    ended = 2 * MS + 3 * RECENT
+    gaps.gave(ended, ended)
+    gaps.gave(ended + 1 * MS, ended + 2 * MS)
+    assert gaps.longest(ended - 1, ended + 2 * MS) == 3 * RECENT
+    assert gaps.longest(ended, ended + 2 * MS) == 0

@@ -3,7 +3,7 @@
 from flamestream.core.protocol.latency import BOUNDS
 from flamestream.core.worker.counters import Counters
 from flamestream.model.ids import SourceName
-from flamestream.model.time import START, FrontId, Time, Timestamp, time_of
+from flamestream.model.time import START, FrontId, Instant, Time, Timestamp, time_of
 
 
 def at(milliseconds: int, front: int = 0) -> Time:
@@ -22,6 +22,25 @@ def test_a_run_is_timed_to_the_minimal_time_that_passes_it() -> None:
     told = counters.report(0, 0)
     assert (told["items_in"], told["items_out"], told["runs"], told["release_us"]) == (4, 5, 2, 4000)
     assert told["release"][BOUNDS.index(4)] == 1
+
+
+def test_a_replay_ends_when_minimal_time_is_above_all_that_was_stamped_before() -> None:
+    counters = Counters(frozenset())
+
+    def took() -> int:
+        return counters.report(0, 0)["replay_us"]
+
+    counters.passed(at(99), Instant(1))
+    assert took() == 0, "there is none"
+    counters.replays(at(20), Instant(1_000))
+    counters.passed(at(20), Instant(4_000))
+    assert took() == 0
+    for instant in (9_000, 10_000):
+        counters.passed(at(21), Instant(instant))
+        assert took() == 8_000
+    counters.begin(0, 0, START, frozenset())
+    counters.passed(at(30), Instant(11_000))
+    assert took() == 0, "of the attempt before"
 
 
 def test_a_run_that_is_replayed_although_it_was_released_is_not_timed_again() -> None:

@@ -37,6 +37,20 @@ def test_a_report_says_that_it_reads_nothing_more() -> None:
     assert not cluster.heard(msg.Progress)[-1].drained, "a new attempt reads again"
 
 
+def test_a_report_says_what_a_replay_took_once_all_that_had_entered_is_through_again() -> None:
+    cluster = letters_cluster(heartbeat=1)
+    cluster.held.add(act.ReadRun)
+    cluster.recover()
+    cluster.run()
+    assert {told.replay_us for told in cluster.heard(msg.Progress)} == {0}
+    cluster.held.clear()
+    cluster.run()
+    entered = max(entry.time for entry in cluster.journals[F])
+    took = [(told.minimal > entered, told.replay_us) for told in cluster.heard(msg.Progress)]
+    assert {through for through, us in took if us} == {True}
+    assert {us > 0 for through, us in took if through} == {True}
+
+
 def test_a_clock_that_is_set_back_delays_no_report_and_no_probe() -> None:
     cluster = letters_cluster(heartbeat=1_000, probe=1_000)
     name, instant = WorkerId("w0"), 1_000_000

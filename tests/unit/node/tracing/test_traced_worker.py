@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from flamestream.core.protocol.actions import Deliver
+from flamestream.core.protocol.messages import Progress
 from flamestream.model import payload as codec
 from flamestream.model.ids import WorkerId
 from flamestream.node.tracing import traced_worker
@@ -151,3 +152,9 @@ def test_a_recovery_is_a_trace_with_its_steps() -> None:
     cluster = fed(1, heartbeat=10)
     names = {span.name for span in cluster.all_spans()}
     assert {"recovery", "open w0", "seal w0", "replay w0", "open w2"} <= names
+
+
+def test_a_replay_is_as_long_as_its_worker_says() -> None:
+    cluster = fed(1, heartbeat=10)
+    (span,) = {span.id: span for span in cluster.all_spans() if span.name == "replay w0"}.values()
+    assert span.end - span.start == max(told.replay_us for told in cluster.heard(Progress))

@@ -12,10 +12,12 @@ from prometheus_client import REGISTRY
 from flamestream.job.drills.status import AuditResult
 from flamestream.job.moments import precise
 from flamestream_operator.api.drill import DrillSpec, Fault
+from flamestream_operator.drills.plan import forbidden
 from flamestream_operator.drills.reconciler import DrillReconciler
 from flamestream_operator.jobs.handlers import Tools
 from flamestream_operator.jobs.reading_pods import ReadingPods
 from flamestream_operator.objects import names
+from flamestream_operator.site import Allowed
 from support.operator.drill_world import CLEAN, KEY, SITE, World
 
 
@@ -152,7 +154,7 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
     assert (status["phase"], status.get("drivers", [])) == ("Completed", [])
     meta = {"name": "d", "namespace": "default", "creationTimestamp": "1970-01-12T13:46:40Z"}
     auditing = {"phase": "Auditing", "done": 1, "jobUid": job["metadata"]["uid"]}
-    spec = {"job": "job", "fault": {"target": "worker"}}
+    spec = {"job": "job", "fault": {"target": "worker"}, "definitions": True}
     made = {
         "apiVersion": "flamestream.dev/v1alpha1",
         "kind": "FlameStreamDrill",
@@ -176,10 +178,16 @@ def test_an_audit_has_a_pod_and_a_configuration_of_its_own_also_when_the_job_has
     )
     pod, config = (whole.kubernetes.things[(kind, "default", "d-audit")] for kind in ("Pod", "ConfigMap"))
     assert {"name": "config", "configMap": {"name": "d-audit"}} in pod["spec"]["volumes"]
+    assert pod["spec"]["containers"][0]["args"][-1] == "--definitions"
     assert set(config["data"]) == {"job.json", "driver-a.json", "executor.json"}
     assert {each["metadata"]["ownerReferences"][0]["uid"] for each in (pod, config)} == {
         drill["metadata"]["uid"]
     }
+
+
+def test_definitions_of_no_audit_are_refused() -> None:
+    spec = DrillSpec(job="j", fault=Fault(target="worker"), audit=False, definitions=True)
+    assert "the audit judges them" in forbidden(spec, "n", "system", Allowed())
 
 
 @pytest.mark.parametrize("letter", ["a", "\u00e4", "\U0001f600", '"'])

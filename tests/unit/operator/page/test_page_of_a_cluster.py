@@ -10,12 +10,12 @@ import pytest
 
 from flamestream.job.drills.left_audit import ANNOTATION, LeftAudit, written_left
 from flamestream.job.drills.status import AuditResult
-from flamestream.ui import server, viewers
+from flamestream.node.samples import Sample
+from flamestream.ui import listening, server, viewers
+from flamestream.ui.marks import at_micros
 from flamestream_operator.kube.api import ApiProblem
-from flamestream_operator.kube.cache import Cluster
 from flamestream_operator.objects.meta import Object
-from flamestream_operator.page import cluster_jobs, serving, traced_items
-from flamestream_operator.page.history import History
+from flamestream_operator.page import serving, traced_items
 from flamestream_operator.page.relay import Relay
 from flamestream_operator.page.shown import micros
 from support.operator.shown_cluster import ShownCluster, job, over, pod, record
@@ -288,6 +288,28 @@ def test_an_audit_is_a_drill_that_breaks_nothing() -> None:
         assert (await found(session, AUDIT))["state"] == "running"
         assert (await found(session, "/api/v1/jobs/shop.sales/drill"))["state"] == "never"
         assert await code(session, DRILL, ANN, "POST") == 409, "one at a time"
+
+    asked(made, steps)
+
+
+def test_an_audit_by_definitions_is_asked_for_and_told_as_that_of_one_machine() -> None:
+    made = shown()
+    six = {
+        "definition": 6,
+        "name": "exactly-once",
+        "printed": "holds",
+        "strict": "broken",
+        "reason": "1 lost",
+    }
+    five = {"definition": 5, "name": "consistent output", "printed": "holds", "strict": "", "reason": ""}
+    verdict = {"clean": False, "lost": 1, "definitions": [five, six]}
+    made.cluster.drills.put(over("broke", "10:00", 0, phase="Failed", reason="NotClean", audit=verdict))
+
+    async def steps(session: Session) -> None:
+        assert (await found(session, AUDIT))["answer"]["definitions"] == [five | {"strict": None}, six]
+        assert await code(session, f"{AUDIT}?definitions=yes", ANN, "POST") == 202
+        (drill,) = made.users.made
+        assert (drill["spec"]["times"], drill["spec"]["definitions"]) == (0, True)
 
     asked(made, steps)
 
@@ -573,21 +595,24 @@ def test_a_job_without_a_coordinator_is_shown_as_its_status_was_written() -> Non
     asked(made, steps)
 
 
-def test_figures_begin_when_somebody_looks_and_marks_come_from_the_log() -> None:
+def test_figures_are_the_hour_that_the_leader_has_kept_of_this_job_and_marks_come_from_the_log() -> None:
     made = shown()
+    born = {"creationTimestamp": at_micros(BEGAN + SECOND), "resourceVersion": "2"}
+    sales = job("shop", "sales")
+    made.runs({**sales, "metadata": sales["metadata"] | born})
+    for second in range(4):
+        made.said.hour.add(Sample(at=BEGAN + second * SECOND, items_in=10.0 * second))
     for line in LOG_LINES:
         fields = json.loads(line)
         made.history.handle(record("shop.sales", fields))
         made.history.handle(record("bank.ledger", fields | {"worker": "of-another", "cause": "of-another"}))
 
     async def steps(session: Session) -> None:
-        assert (await found(session, "/api/v1/jobs/shop.sales/figures"))["samples"] == []
-        moment = 0
-        while not (told := await found(session, "/api/v1/jobs/shop.sales/figures"))["samples"]:
-            moment += 1
-            made.said.jobs["shop.sales"] = status(BEGAN + moment * SECOND, items_in=20 * moment)
-            await asyncio.sleep(0.02)
-        assert dict(zip(told["columns"], told["samples"][0], strict=True))["items_in"] == 20
+        told = await found(session, "/api/v1/jobs/shop.sales/figures")
+        said = [dict(zip(told["columns"], sample, strict=True)) for sample in told["samples"]]
+        assert [each["items_in"] for each in said] == [20, 30], (
+            "the first two are of another job of that name"
+        )
         assert [mark["kind"] for mark in told["marks"]] == ["coordinator", "start", "lost", "recovery"]
         assert "of-another" not in json.dumps(told)
 
@@ -830,7 +855,7 @@ def test_thousands_of_clients_of_events_are_bounded_and_hide_no_page(count: int)
                     server_ = runner.server
                     assert server_ is not None
                     inside = [each for each in server_.connections if each.transport is not None]
-                    assert len(inside) <= serving.MOST_CONNECTIONS + 1
+                    assert len(inside) <= listening.MOST_CONNECTIONS + 1
             for writer in clients:
                 writer.close()
             async with Session(base_url=made.address) as session, asyncio.timeout(60):
@@ -902,16 +927,3 @@ def test_a_list_is_made_once_for_all_who_look(monkeypatch: pytest.MonkeyPatch) -
         assert made.said.asked == 2, "two jobs, each once"
 
     asked(made, steps)
-
-
-def test_only_so_many_jobs_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cluster_jobs, "MOST_FOLLOWED", 2)
-    cluster, nobody = Cluster(), Users()
-    for name in ("a", "b", "c"):
-        cluster.jobs.put(job("shop", name))
-    source = cluster_jobs.ClusterJobs(
-        cluster, lambda: None, lambda: None, nobody, History(), drills=True, actions=True
-    )
-    for name in ("a", "b", "a", "c"):
-        source.samples(f"shop.{name}")
-    assert list(source._followed) == ["shop.a", "shop.c"]

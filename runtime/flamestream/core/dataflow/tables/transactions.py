@@ -8,9 +8,9 @@ in the order of items and repaired where that order was guessed wrong.
 
 A transaction reads the newest version below its place of each row that its function asks for. When a version below
 changes (a late transaction, a tombstone, another decision), those above that have touched the row wait to be looked
-at again, up to and including the next that has written it (!); who then finds the values that it was decided by is
-left alone. They are looked at in their order, below the next item and at the end of a pass: of two workers' items on
-one hot row each would else have all of the other's above it decided again.
+at again, up to and including the next that has written it, in all its versions (!); who then finds the values that it
+was decided by is left alone. They are looked at in their order, below the next item and at the end of a pass: of two
+workers' items on one hot row each would else have all of the other's above it decided again.
 
 One that has run as often as `patience` allows (patience.py; 0: before its first run) is put off until only those that
 are put off could still change what it reads. Minimal time does not pass it until then (!), so whatever it leads to is
@@ -190,11 +190,15 @@ class Transactions(Accumulators):
 
     def _above(self, key: bytes, one: Transaction) -> Iterable[Transaction]:
         its = self._touching.get(key, [])
+        writer: Meta | None = None
         # (!) Another version of the same item is not above: who reads there reads of the two which wrote last.
         for other in its[bisect_right(its, one.meta, key=_ORDER) :]:
-            yield other
-            if key in other.wrote:  # who reads above that one reads what it wrote
+            # (!) Who reads above a writer reads what that wrote, but for another version of the same.
+            if writer is not None and other.meta != writer:
                 return
+            yield other
+            if key in other.wrote:
+                writer = other.meta
 
     # --- repair ---------------------------------------------------------------------------------------------
 

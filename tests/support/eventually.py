@@ -14,7 +14,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def eventually(look: Callable[[], T | None], what: str, *, within: float = 30.0) -> T:
+def eventually(look: Callable[[], T | None], what: str, *, within: float = 90.0) -> T:
     """The first true result of `look`. AssertionError that names `what` and the last result if there is none
     within the deadline."""
     deadline = time.monotonic() + within

@@ -17,7 +17,7 @@ def reactor() -> Iterator[EpollReactor]:
         loop.close()
 
 
-def turn_until(loop: EpollReactor, seen: Callable[[], object], what: str, *, within: float = 30.0) -> None:
+def turn_until(loop: EpollReactor, seen: Callable[[], object], what: str, *, within: float = 90.0) -> None:
     """Turn `loop` until `seen()` is true."""
     deadline = time.monotonic() + within
     while not seen():

@@ -1,8 +1,8 @@
 """A journal on a server: entries go there in batches, one batch of a front under way at a time.
 
 Entries of one turn of the loop make a batch, and what arrives while it is under way makes the next. A batch
-that the server could not take is sent again until it does; the worker is told once. What may wait meanwhile
-is bounded by the fronts' credit.
+that the server could not take is sent again until it does; the worker is told once of each reason. What may
+wait meanwhile is bounded by the fronts' credit.
 
 Keeps: JournalAppended only for a batch that its writer says is durable and counts. Does not: know a server
 (journal/zookeeper.py, journal/kafka.py).
@@ -17,7 +17,7 @@ import msgspec
 
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
-from flamestream.journal.fronts import AGAIN, AWAY, SealedFronts
+from flamestream.journal.fronts import AGAIN, AWAY, Outage, SealedFronts
 from flamestream.model.decoding import msgpack_decoder
 from flamestream.model.errors import Corrupt, PayloadError
 from flamestream.model.ids import Attempt, Fence, Offset, Partition
@@ -192,7 +192,7 @@ class _Log:
         self._reactor, self._told = reactor, told
         self._batch: Batch | None = None
         self._number, self._last = 0, sealed.last
-        self._failures = 0
+        self._outage = Outage()
         self._abandoned = False
         self._late: Timer | None = None
 
@@ -245,18 +245,17 @@ class _Log:
         if self._abandoned:
             return
         if error is None:
-            last, self._batch, self._failures = self._batch.last, None, 0
+            last, self._batch, self._outage = self._batch.last, None, Outage()
             self._told(self, last)
             self.begin()
         elif isinstance(error, AWAY):
             self._trouble(error)
-            self._reactor.later(AGAIN.after(self._failures), self._send)
+            self._reactor.later(AGAIN.after(self._outage.failures), self._send)
         else:
             self._give_up(error)
 
     def _trouble(self, error: Exception) -> None:
-        self._failures += 1
-        if self._failures == 1:
+        if self._outage.fails(error):
             self._told(self, error)
 
     def _give_up(self, error: Exception) -> None:

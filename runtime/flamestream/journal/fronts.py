@@ -1,8 +1,8 @@
 """The life of a front in any journal: it is sealed before anything is appended to it, and a newer fence
 replaces the older one.
 
-A seal that fails because the outside is away is told once and tried again until it succeeds; one that is
-refused (a newer attempt, a fault of the user's, damage) is told and given up.
+A seal that fails because the outside is away is told and tried again until it succeeds; one that is refused for
+ever (a newer attempt, a fault of the user's, damage) is told and given up.
 
 Keeps: an entry is taken only under the fence that sealed. Does not: write anything (journal/folder.py,
 journal/batches.py).
@@ -23,6 +23,7 @@ from flamestream.ports import Background, Post, Reactor
 AWAY: Final = (OSError, Retryable)
 """Errors of an outside that does not answer now; the same call may work later."""
 AGAIN: Final = Backoff(0.05, 2.0)
+MOST_REASONS: Final = 8
 
 
 class FrontLog(Protocol):
@@ -38,6 +39,24 @@ class FrontLog(Protocol):
 
 L = TypeVar("L", bound=FrontLog)
 R = TypeVar("R")
+
+
+class Outage:
+    """What fails and is tried again: how often it has, and what of that was told."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._reasons = set[str]()
+
+    def fails(self, error: Exception) -> bool:
+        """Count it. Whether it is to be told: silence is once, and so is each answer that refuses, also behind a
+        silence: its reader must act."""
+        self.failures += 1
+        reason = str(error) if isinstance(error, Retryable) else ""
+        if reason in self._reasons or len(self._reasons) == MOST_REASONS:
+            return False
+        self._reasons.add(reason)
+        return True
 
 
 class SealedFronts(Generic[L, R]):
@@ -57,21 +76,21 @@ class SealedFronts(Generic[L, R]):
         self._sealing[action.front] = action.fence
         if (old := self._logs.pop(action.front, None)) is not None:
             old.abandon()
-        self._try(action, 1)
+        self._try(action, Outage())
 
-    def _try(self, action: SealJournal, tries: int) -> None:
+    def _try(self, action: SealJournal, outage: Outage) -> None:
         if self._sealing[action.front] == action.fence:
-            self._threads.background(self._sealer(action), partial(self._sealed, action, tries))
+            self._threads.background(self._sealer(action), partial(self._sealed, action, outage))
 
-    def _sealed(self, action: SealJournal, tries: int, result: R | Exception) -> None:
+    def _sealed(self, action: SealJournal, outage: Outage, result: R | Exception) -> None:
         # The late answer of an older fence: its log must not take the newer one's place.
         if self._sealing[action.front] != action.fence:
             return
         if isinstance(result, AWAY):
-            if tries == 1:
+            if outage.fails(result):
                 message = f"cannot seal {self._name(action.front)}: {result}; it is tried again"
                 self._post(JournalFailed(action.fence, action.front, message))
-            self._reactor.later(AGAIN.after(tries), partial(self._try, action, tries + 1))
+            self._reactor.later(AGAIN.after(outage.failures), partial(self._try, action, outage))
         elif isinstance(result, Exception):
             self._refused(action.fence, action.front, result)
         else:

@@ -131,7 +131,7 @@ class _Writer:
 
     def _error(self, answer: Any) -> Exception | None:
         if answer.exception is not None:
-            return ClusterStateUnavailable(type(answer.exception).__name__)
+            return ConnectionError(type(answer.exception).__name__)
         checked, created = answer.get()
         if isinstance(checked, (BadVersionError, NoNodeError)):
             message = (

@@ -146,7 +146,7 @@ def test_bad_requests_are_told_why(
 ) -> None:
     place = Place(tmp_path)
     Worker(place, "w1", driver).open(fence(1), 0)
-    with closing(http.client.HTTPConnection("127.0.0.1", place.port, timeout=20)) as connection:
+    with closing(http.client.HTTPConnection("127.0.0.1", place.port, timeout=60)) as connection:
         connection.request(method, path, headers={"Last-Event-ID": last} if last else {})
         driver.settle(20)
         answer = connection.getresponse()

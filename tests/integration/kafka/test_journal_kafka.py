@@ -131,7 +131,7 @@ def test_a_broker_that_hangs_for_longer_than_a_try_gets_each_entry_once(
     try:
         worker.ask(20)
         assert isinstance(worker.next(), JournalFailed)
-        turn_until(topic.loop, lambda: worker.journal._logs[FRONT]._failures >= 3, "two more tries")  # type: ignore[attr-defined]
+        turn_until(topic.loop, lambda: worker.journal._logs[FRONT]._outage.failures >= 3, "two more tries")  # type: ignore[attr-defined]
     finally:
         topic.broker.resume()
     worker.reported(20)

@@ -286,7 +286,7 @@ def test_a_consumer_whose_answer_is_damaged_is_named_and_asked_again(
 
 def test_garbage_on_the_reference_consumers_port_is_dropped_and_counted() -> None:
     with ConsumerServer() as server:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as peer:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as peer:
             peer.sendall(struct.pack(">I", 5) + b"HELLO")
             assert peer.recv(1) == b""
         assert server.refused == 1

@@ -87,7 +87,7 @@ def test_a_job_runs_is_suspended_at_an_epoch_and_goes_on(leader: Leader, job: Jo
     leader.coordinators.suspend(job.name)
     drained = leader.wait(job.name, lambda status: bool(status.outcome))
     assert drained.outcome == "drained"
-    assert [worker.wait(20) for worker in workers] == [0, 0]
+    assert [worker.wait(60) for worker in workers] == [0, 0]
     record = leader.coordinators.record(job.name).result(10)
     assert record is not None and record.committed == drained.epoch
     leader.coordinators.start(job.told)
@@ -207,7 +207,7 @@ def test_forgetting_a_job_leaves_no_trace(leader: Leader, tmp_path: Path, port: 
     leader.coordinators.end(identity)
     leader.wait(identity, lambda status: status.outcome == "stopped")
     for worker in workers:
-        worker.wait(20)
+        worker.wait(60)
     leader.coordinators.stop(identity)
     leader.coordinators.forget(job.told).result(20)
     assert leader.coordinators.record(identity).result(10) is None

@@ -24,7 +24,7 @@ roots = []
 def daemon():
     made = subprocess.Popen([sys.executable, "-c", DAEMON, "flamestream.spark.streaming." + "daemon"])  # not in the words of this process
     roots.append(made)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while not strike.victims("worker") and time.monotonic() < deadline: time.sleep(0.01)
     return made.pid, strike.victims("worker")[0]
 
@@ -37,7 +37,7 @@ def states(*pids):
     return [strike.state(pid) for pid in pids]
 
 def until(good):
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 90
     while not good() and time.monotonic() < deadline: time.sleep(0.01)
     return good()
 

@@ -35,7 +35,7 @@ def test_a_stranger_is_not_heard_and_a_task_runs(tmp_path: Path, master: str) ->
         )
         assert (conf.get("spark.authenticate.secret") or "never made").encode() not in said
         port = int(conf.get("spark.driver.port") or 0)
-        with socket.create_connection(("127.0.0.1", port), timeout=20) as stranger:
+        with socket.create_connection(("127.0.0.1", port), timeout=60) as stranger:
             stranger.sendall(request(b"\0" * 64))
             answer = b""
             while part := stranger.recv(1 << 16):

@@ -70,7 +70,7 @@ def test_the_job_ends_well_when_every_worker_was_told_to_stop(local: SparkDriver
     job = start(local)
     job.settled()
     job.told_to_stop()
-    assert job.tasks.wait(30)
+    assert job.tasks.wait(90)
     assert eventually(lambda: list(job.ended), "the end is reported") == [None]
     assert len(lives(job.folder)) == 2, "a task that had returned was started again"
 

@@ -59,7 +59,7 @@ def served() -> Iterator[ShownCluster]:
     thread = threading.Thread(target=lambda: asyncio.run(serve()))
     thread.start()
     try:
-        assert ready.wait(30)
+        assert ready.wait(90)
         yield made
     finally:
         over.set()

@@ -3,8 +3,8 @@
     python -m support.net.crowd 127.0.0.1:7878 10000 </the/request
 
 All send the same bytes (none: they are silent) and keep their side open. When each was let go, or has an answer of 200
-that goes on, or nothing has changed for `STILL` seconds, what they were told is printed as JSON; when standard input
-ends they go.
+that goes on, or, of silent ones, nothing has changed for `STILL` seconds, what they were told is printed as JSON; when
+standard input ends they go.
 
 Does not: read on where an answer goes on.
 """
@@ -25,6 +25,8 @@ from typing import Any
 AT_ONCE = 200
 """Connections that are on their way to the server."""
 STILL = 1.0
+PATIENCE = 60.0
+"""Seconds in which who asks is told something: a busy machine's server may be silent for long."""
 MOST_BYTES = 4096
 """So much is kept of an answer."""
 
@@ -71,8 +73,8 @@ class _Crowd:
 
     def come(self, count: int) -> None:
         """Back when all were told what they are told."""
-        coming, since = 0, time.monotonic()
-        while count or (self._selector.get_map() and time.monotonic() < since + STILL):
+        coming, since, still = 0, time.monotonic(), PATIENCE if self._request else STILL
+        while count or (self._selector.get_map() and time.monotonic() < since + still):
             while count and coming < AT_ONCE:
                 self._dial()
                 count, coming = count - 1, coming + 1

@@ -219,7 +219,7 @@ class PlainCluster:
     # --- time -----------------------------------------------------------------------------------------------
 
     async def until(
-        self, seen: Callable[[], bool], what: str, within: float = 60.0, *, may_fail: bool = False
+        self, seen: Callable[[], bool], what: str, within: float = 120.0, *, may_fail: bool = False
     ) -> None:
         """Reconcile until it is so. A job that fails meanwhile ends the wait, unless it may."""
         deadline = time.monotonic() + within

@@ -163,7 +163,7 @@ class ShownCluster:
         thread = threading.Thread(target=lambda: asyncio.run(serve()))
         thread.start()
         try:
-            assert ready.wait(30)
+            assert ready.wait(90)
             yield
         finally:
             over_.set()

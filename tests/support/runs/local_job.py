@@ -187,7 +187,7 @@ class LocalJob:
 
         eventually(delivered, f"{count} items delivered")
 
-    def ended(self, *, within: float = 60.0) -> int:
+    def ended(self, *, within: float = 120.0) -> int:
         """The coordinator's exit code, once it and all workers have ended."""
         assert self.coordinator is not None
         try:

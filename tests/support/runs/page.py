@@ -129,7 +129,7 @@ def ui(*arguments: str, cwd: Path) -> Iterator[str]:
             yield json.loads(process.stdout.readline())["address"]
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(90) == 0
 
 
 @dataclass(slots=True)

@@ -93,7 +93,7 @@ class Scratch:
         found: dict[str, Any] = json.loads(file.read_text()) if file.exists() else nothing
         return found
 
-    def goes_on(self, job: str = "job", within: float = 60.0) -> None:
+    def goes_on(self, job: str = "job", within: float = 120.0) -> None:
         """Wait until the job runs, two epochs further than now."""
         before = self.status(job)["epoch"]
         eventually(

@@ -74,7 +74,7 @@ class Collector:
         """Back when it has ended."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)
-            self._process.wait(30)
+            self._process.wait(90)
             self._process = None
 
     def spans(self) -> list[Taken]:

@@ -106,7 +106,7 @@ class Bank:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.url + path, data, {"Authorization": f"Bearer {token}"})
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=60) as answer:
                 return answer.status, json.load(answer)
         except urllib.error.HTTPError as error:
             with error:
@@ -117,7 +117,7 @@ class Bank:
         data = None if body is None else json.dumps(body).encode()
         headers = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/vnd.apache.arrow.stream"}
         with urllib.request.urlopen(
-            urllib.request.Request(self.url + path, data, headers), timeout=10
+            urllib.request.Request(self.url + path, data, headers), timeout=60
         ) as answer:
             assert answer.headers["content-type"] == headers["Accept"]
             return pa.ipc.open_stream(answer.read()).read_all()

@@ -46,6 +46,7 @@ def test_garbage_on_the_ports_of_a_running_job_is_dropped_counted_and_harmless(
     job.start()
     status, info = job.running(), job.run_folder.info()
     assert info is not None
+    before = status.dropped_connections  # of workers that dialled twice while a busy machine let them wait
     victims = [job.run_folder.worker(worker.worker) for worker in status.workers]
     worker_ports = [port for victim in victims if victim is not None for port in listening(victim.pid)]
     assert len(worker_ports) == 2
@@ -54,7 +55,7 @@ def test_garbage_on_the_ports_of_a_running_job_is_dropped_counted_and_harmless(
         throw(port, chance.randbytes(chance.choice((1, 4, 5, 100, 5000))))
     with explained(job):
         eventually(
-            lambda: (now := job.status()) is not None and now.dropped_connections == 20,
+            lambda: (now := job.status()) is not None and now.dropped_connections == before + 20,
             "the coordinator counts what it dropped",
         )
         for index in range(2):

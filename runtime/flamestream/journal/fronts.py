@@ -42,15 +42,15 @@ R = TypeVar("R")
 
 
 class Outage:
-    """What fails and is tried again: how often it has, and what of that was told."""
+    """Failures of a call that is made again and again: their number, and the reasons that were told."""
 
     def __init__(self) -> None:
         self.failures = 0
         self._reasons = set[str]()
 
     def fails(self, error: Exception) -> bool:
-        """Count it. Whether it is to be told: silence is once, and so is each answer that refuses, also behind a
-        silence: its reader must act."""
+        """Count one. True if its reason is to be told: silence is once, and so is each answer that refuses,
+        also behind a silence: its reader must act."""
         self.failures += 1
         reason = str(error) if isinstance(error, Retryable) else ""
         if reason in self._reasons or len(self._reasons) == MOST_REASONS:

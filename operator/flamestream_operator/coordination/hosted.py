@@ -96,13 +96,14 @@ class Hosted:
     @property
     def ended(self) -> bool:
         """Whether there is nothing more to coordinate."""
-        return bool(self._early_end) or (self._host is not None and self._host.finish is not None)
+        host = self._host  # read once: the loop may let it go meanwhile
+        return bool(self._early_end) or (host is not None and host.finish is not None)
 
     @property
     def gathers(self) -> bool:
         """Whether its workers are awaited, all or some."""
-        gathering = self._host is None or self._host.status.phase in _GATHERING
-        return gathering and not self.ended
+        host = self._host
+        return (host is None or host.status.phase in _GATHERING) and not self.ended
 
     def status(self) -> JobStatus:
         """Before the first worker: starting."""

@@ -364,7 +364,7 @@ class CoordinatorHost:
 
     def look(self) -> JobStatus:
         """Everything that people may know of the job. Reads only, so another thread may ask."""
-        status, finish = self._status, self.finish or co.Finish("completed")
+        status, finish = self._status, self.finish  # each once (!): the loop may set them meanwhile
         recovery = _recovery(status, self._ran) if status.cause else None
         latency, release = self._latencies()
         everybody = [*self._figures.values(), *self._left.values()]
@@ -387,7 +387,8 @@ class CoordinatorHost:
             idle=self._sum_here(lambda told: told.idle), late=self._late(), skipped=self._skipped,
             recoveries=status.recoveries, last_recovery=recovery, problems=list(status.problems),
             dropped_connections=self.server.acceptor.drops.count,
-            outcome=finish.outcome if self.finish else "", category=finish.category, message=finish.message,
+            outcome=finish.outcome if finish else "", category=finish.category if finish else "",
+            message=finish.message if finish else "",
             snapshot_size=status.snapshot_size, latency=latency, release=release,
             snapshot_ms=self._snapshot_us / 1000, snapshots=self._snapshots,
             snapshots_ms=self._snapshots_us / 1000, first_output=self._gaps.first,

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from flamestream.core.coordinator.coordination import Report, Settings, Status
+from flamestream.core.coordinator.coordination import Finish, Report, Settings, Status
 from flamestream.core.protocol import messages as msg
 from flamestream.loop.reactor import EpollReactor
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, LayoutVersion, SourceName, WorkerId
@@ -128,6 +128,28 @@ def before_each_step(turn: Callable[[], None]) -> Iterator[None]:
         yield
     finally:
         sys.settrace(before)
+
+
+@pytest.mark.parametrize("finish", [Finish("drained"), Finish("failed", "user", "a key is missing")])
+def test_another_thread_that_looks_while_the_job_ends_sees_its_own_end_or_none(
+    host: CoordinatorHost, finish: Finish
+) -> None:
+    """An operator acts on it once: a job that was told as completed is never resumed."""
+    host._status, steps = Status(phase="running", workers=(A,)), count()
+    with before_each_step(lambda: next(steps)):
+        host.look()
+    seen = set()
+    for moment in range(next(steps)):
+        host.finish, turns = None, count()
+
+        def turn(moment: int = moment, turns: "count[int]" = turns) -> None:
+            if next(turns) == moment:
+                host.finish = finish
+
+        with before_each_step(turn):
+            said = host.look()
+        seen.add((said.outcome, said.category, said.message))
+    assert seen == {("", "", ""), (finish.outcome, finish.category, finish.message)}
 
 
 @pytest.mark.parametrize("first", range(6))

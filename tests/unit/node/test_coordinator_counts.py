@@ -113,7 +113,7 @@ def test_counts_that_come_and_go_or_go_back_are_no_reason_to_fail(host: Coordina
 
 
 @contextmanager
-def before_each_step(turn: Callable[[], None]) -> Iterator[None]:
+def before_each_step(turn: Callable[[], object]) -> Iterator[None]:
     """`turn` comes before each of Python's instructions, where another thread could have its turn."""
 
     def trace(frame: FrameType, event: str, _: object) -> Any:

@@ -48,13 +48,15 @@ def percentile(values: Iterable[float], q: float) -> float:
     return ordered[max(0, -int(-q * len(ordered) // 100) - 1)]
 
 
-def median_and_ends(values: Sequence[float]) -> str:
+def median_and_ends(values: Sequence[float], form: str = ".2f") -> str:
     """The median of rounds, and between which they lie, for a table.
 
     >>> median_and_ends([3, 1, 2.5])
     '2.50 (1.00 to 3.00)'
     """
-    middle, least, most = (f"{each:.2f}" for each in (statistics.median(values), min(values), max(values)))
+    middle, least, most = (
+        format(each, form) for each in (statistics.median(values), min(values), max(values))
+    )
     return f"{middle} ({least} to {most})"
 
 

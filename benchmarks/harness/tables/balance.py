@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from harness.markdown import markdown_table
+from harness.results import median_and_ends
 
 Row = dict[str, Any]
 HEAD: Final = ("workers, keys", "n", "fullest over mean before", "after", "slots moved", "asked")
@@ -14,10 +15,8 @@ def balance_table(rows: list[Row]) -> str:
 
 
 def _line(row: Row) -> list[str]:
-    shown = [_spread(row[name], digits) for name, digits in (("before", 2), ("after", 2), ("moved", 0))]
+    shown = [
+        median_and_ends(row[name], form)
+        for name, form in (("before", ".2f"), ("after", ".2f"), ("moved", ".0f"))
+    ]
     return [f"{row['workers']}, {row['keys']:,}", str(row["n"]), *shown, "1.1, better 1.04"]
-
-
-def _spread(values: list[float], digits: int) -> str:
-    middle, least, most = (f"{each:.{digits}f}" for each in values)
-    return f"{middle} ({least} to {most})"

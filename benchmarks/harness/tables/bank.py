@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from harness.markdown import markdown_table
+from harness.results import median_and_ends
 
 Row = dict[str, Any]
 Values = Sequence[float]
@@ -78,10 +79,8 @@ def spread(values: Values, form: str = ",.0f") -> str:
     """
     if not values:
         return "-"
-    middle, least, most = (
-        format(value, form) for value in (statistics.median(values), min(values), max(values))
-    )
-    return middle if least == most else f"{middle} ({least} to {most})"
+    least, most = format(min(values), form), format(max(values), form)
+    return least if least == most else median_and_ends(values, form)
 
 
 def _ms(cases: Cases, case: str, phase: str, *names: str) -> str:

@@ -5,6 +5,7 @@ from statistics import median
 from typing import Any, Final
 
 from harness.markdown import markdown_table
+from harness.results import median_and_ends
 
 Row = dict[str, Any]
 HEAD: Final = (
@@ -102,7 +103,7 @@ def _of_session(kind: str, rows: list[Row], ours: float) -> list[str]:
 
 def _spread(rows: list[Row], name: str) -> str:
     values = [row[name] for row in rows if name in row]
-    return f"{median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})" if values else "-"
+    return median_and_ends(values, ",.0f") if values else "-"
 
 
 def _line(name: str, row: Row) -> list[str]:

@@ -25,7 +25,7 @@ from typing import Final
 from flamestream.core.protocol.actions import Append, SealJournal, TrimJournal
 from flamestream.core.protocol.events import Entry, JournalAppended, JournalFailed
 from flamestream.journal.file import head, record
-from flamestream.journal.fronts import AGAIN, AWAY, SealedFronts
+from flamestream.journal.fronts import AGAIN, AWAY, Outage, SealedFronts
 from flamestream.journal.seal import Counted, FrontFolder
 from flamestream.machine.disk import Disk
 from flamestream.model.errors import Bug, FlameStreamError
@@ -109,7 +109,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
         if not log.end(failed=isinstance(result, Exception)):
             return
         if isinstance(result, AWAY):
-            if log.failures == 1:
+            if log.outage.fails(result):
                 self._post(
                     JournalFailed(
                         log.fence,
@@ -117,7 +117,7 @@ class FolderJournal(SealedFronts["_Log", Counted]):
                         f"cannot write journal {log.path}: {result}; it is tried again until it succeeds",
                     )
                 )
-            self._reactor.later(AGAIN.after(log.failures), partial(self._begin, front, log))
+            self._reactor.later(AGAIN.after(log.outage.failures), partial(self._begin, front, log))
         elif isinstance(result, Exception):
             log.abandon()
             self._refused(log.fence, front, result)
@@ -153,7 +153,7 @@ class _Log:
         self.folder = folder
         self.fence = fence
         self.path = folder.path
-        self.failures = 0
+        self.outage = Outage()
         self._fsync = fsync
         self._rotate = rotate
         self._older: dict[str, Time] = {file.name: file.last for file in counted.files} | dict.fromkeys(
@@ -195,9 +195,8 @@ class _Log:
     def end(self, failed: bool) -> bool:
         """The batch under way has ended. False if nobody waits for it any more."""
         self._busy = False
-        self.failures = self.failures + 1 if failed else 0
         if not failed:
-            self._batch = b""
+            self._batch, self.outage = b"", Outage()
         if self._abandoned:
             self._close()
         return not self._abandoned

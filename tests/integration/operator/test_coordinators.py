@@ -18,6 +18,7 @@ from flamestream.net.acceptor import listen
 from flamestream.store.places import store_from
 from flamestream.store.zookeeper import ClusterState
 from flamestream.store.zookeeper_server import EmbeddedZooKeeper
+from flamestream_operator.coordination import coordinators
 from flamestream_operator.coordination.cluster_state import ZooKeeper
 from flamestream_operator.coordination.coordinators import Coordinators
 from support.eventually import eventually
@@ -212,6 +213,17 @@ def test_forgetting_a_job_leaves_no_trace(leader: Leader, tmp_path: Path, port: 
     leader.coordinators.forget(job.told).result(20)
     assert leader.coordinators.record(identity).result(10) is None
     assert [file for file in (tmp_path / "forgotten" / "store").rglob("*") if file.is_file()] == []
+
+
+def test_of_jobs_that_are_coordinated_no_more_the_hours_of_so_many_are_kept(
+    leader: Leader, tmp_path: Path, port: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinators, "MOST_STOPPED", 2)
+    names = ["one", "two", "three"]
+    for name in names:
+        leader.coordinators.start(Job(name, tmp_path / name, port).told)
+        leader.coordinators.stop(name)
+    eventually(lambda: list(leader.coordinators._stopped) == names[1:], "the oldest is gone")
 
 
 REVEALING = """

@@ -87,7 +87,7 @@ def job(tmp_path: Path) -> Iterator[CliJob]:
         made.close()
 
 
-def server_of(job: CliJob) -> int:
+def server() -> int:
     """The pid of the page's server."""
     (pid,) = [each for each in children(os.getpid()) if " ui " in command_of(each)]
     return pid
@@ -115,7 +115,7 @@ def test_a_crowd_is_bounded_and_told_so_and_hides_no_page(tmp_path: Path, job: C
         pytest.skip("a process may not have so many connections here")
     job.running()
     with explained(job), ui(str(job.run_folder.path), cwd=tmp_path) as address:
-        pid, viewer = server_of(job), Client(address)
+        pid, viewer = server(), Client(address)
         with viewer.looking():
             viewer.sees_more()
             before = memory(pid, "VmRSS")

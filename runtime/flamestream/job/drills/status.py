@@ -25,7 +25,7 @@ MOST_FAULTS: Final = 50
 MOST_CODES: Final = 16
 MOST_DEFINITIONS: Final = 16
 Said = Literal["holds", "follows", "broken", "undecided"]
-Strict = Literal["", "holds", "follows", "broken", "undecided"]
+Strict = Literal["", Said]
 
 
 class _Part(Struct, frozen=True, kw_only=True, rename="camel"):

@@ -169,7 +169,7 @@ def transition(observed: Observed, before: JobResourceStatus) -> tuple[JobResour
         status = with_savepoint_due(
             observed, with_old_failures_forgotten(status, desired.plan.spec, observed.now), desired.plan
         )
-    status = with_figures(observed, status, desired)
+    status = with_figures(observed, before, status, desired)
     return with_conditions(
         observed, before, replace(status, observed_generation=observed.generation), desired
     ), desired

@@ -33,6 +33,7 @@ from flamestream_operator.jobs.changes.take_over import (
 )
 from flamestream_operator.jobs.changes.upgrade import desired_for, known_as, running_of
 from flamestream_operator.jobs.conditions import is_taking_over
+from flamestream_operator.jobs.figures import HOSTED
 from flamestream_operator.jobs.launching import files_of, launch_of
 from flamestream_operator.jobs.observed import (
     AT_ONCE,
@@ -61,7 +62,6 @@ from flamestream_operator.objects.small import (
     build_zookeeper,
 )
 
-_HOSTED = ("Starting", "Running", "Draining")
 _BEFORE = ("Restoring", "TakingOver")
 SILENCE: Final = 2_000_000
 """Microseconds without a word after which a worker of the layout is lost: a node that is cut off says nothing
@@ -95,7 +95,7 @@ def effects(observed: Observed, status: JobResourceStatus, desired: Desired) -> 
 
 def _coordination(observed: Observed, status: JobResourceStatus, desired: Desired) -> Iterator[do.Action]:
     stage = status.run.stage
-    if stage in (*_HOSTED, *_BEFORE, "Forgetting") and not observed.token and desired.plan is not None:
+    if stage in (*HOSTED, *_BEFORE, "Forgetting") and not observed.token and desired.plan is not None:
         # Made only while a run begins: later its workers prove themselves with the one that is lost.
         token = build_token(observed.job, status.run.number, "")
         yield do.ReadSecrets(
@@ -103,7 +103,7 @@ def _coordination(observed: Observed, status: JobResourceStatus, desired: Desire
         )
         return
     running = running_of(observed, status, desired).plan
-    if stage in _HOSTED and running is not None and observed.token:
+    if stage in HOSTED and running is not None and observed.token:
         job = settings_of(observed, running, status.run.digest)
         yield do.Coordinate(replaced(job, before=_before_of(observed, status, desired)), status.run.number)
         yield do.Upgrade(_next_of(observed, status, desired))
@@ -305,7 +305,7 @@ def _still_stopping(observed: Observed, status: JobResourceStatus) -> bool:
 
 
 def _workers(observed: Observed, status: JobResourceStatus, replicas: int) -> Iterator[do.Action]:
-    active = status.run.stage in _HOSTED and observed.coordinated is not None
+    active = status.run.stage in HOSTED and observed.coordinated is not None
     connected = {member.ip for member in observed.members}
     if active:
         yield from _leaving(observed, replicas)

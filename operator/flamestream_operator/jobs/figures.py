@@ -13,17 +13,23 @@ from flamestream_operator.jobs.observed import Coordinated, Observed
 from flamestream_operator.jobs.spec import Desired
 from flamestream_operator.objects.meta import JOB, ROLE
 
+HOSTED = ("Starting", "Running", "Draining")
+"""Stages of a run that has a coordinator."""
 MOST_PROBLEMS = 8
 LONGEST = 512
 FIRST = "start"
 """The cause of an attempt that repairs nothing."""
 
 
-def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired) -> JobResourceStatus:
-    """The status with its figures up to date; what is not known now stays as it was."""
-    active = status.run.stage in ("Starting", "Running", "Draining")
-    coordinated = observed.coordinated if active else None
-    status = replace(status, workers=_workers(observed, status, desired, coordinated))
+def with_figures(
+    observed: Observed, before: JobResourceStatus, status: JobResourceStatus, desired: Desired
+) -> JobResourceStatus:
+    """The status with its figures up to date; what is not known now stays as it was. `before`: as it was
+    written."""
+    active = status.run.stage in HOSTED
+    # in the look that ends a run as well (!): nobody asks its coordinator again for what it came to
+    coordinated = observed.coordinated if active or before.run.stage in HOSTED else None
+    status = replace(status, workers=_workers(observed, status, desired, coordinated if active else None))
     if desired.plan is not None:
         place = _snapshot(status, desired.plan.spec.checkpoint.store, coordinated)
         status = replace(status, guarantee=desired.plan.spec.guarantee, snapshot=place)
@@ -31,7 +37,7 @@ def with_figures(observed: Observed, status: JobResourceStatus, desired: Desired
         return replace(status, problems=[])
     reported = coordinated.status
     # Sorted: the same troubles in another order would count as a transition, and be written.
-    problems = sorted({problem[:LONGEST] for problem in reported.problems})[:MOST_PROBLEMS]
+    problems = sorted({problem[:LONGEST] for problem in reported.problems if active})[:MOST_PROBLEMS]
     return replace(
         status, run=replace(status.run, graph=reported.graph[:LONGEST] or status.run.graph),
         # a coordinator that has not read the record yet reports 0

@@ -227,6 +227,8 @@ class CoordinatorHost:
         self.server.disconnect(action.worker)
 
     def _forget(self, worker: WorkerId) -> None:
+        if self.finish is not None:
+            return  # its last counts are what the job has come to
         self._busy.pop(worker, None)
         self._sampling.left(worker)
         if (told := self._figures.pop(worker, None)) is not None:

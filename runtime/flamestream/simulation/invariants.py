@@ -297,13 +297,15 @@ class Invariants:
             self.ticked(old, new)
 
     def _fronts_of(self, old: JobRecord | None, new: JobRecord) -> None:
-        """A number is one front's for good, and where that begins does not change."""
+        """A number is one front's for good, and neither where that begins changes, nor how its times are made."""
         before = old.fronts if old is not None else ()
         for number, front in enumerate(new.fronts):
             known = before[number] if number < len(before) else None
             back = known is not None and known.away and front.again and not front.away
             begins = (None, front.begins) if known is None or not back else (known.begins,)
-            same = known is None or (known.name == front.name and known.begins in begins)
+            same = known is None or (
+                (known.name, known.runs) == (front.name, front.runs) and known.begins in begins
+            )
             self._world.require(same, "13 fronts", f"front {number} was {known}, and is {front}")
             if front.begins is not None and (known is None or known.begins is None) and old is not None:
                 self._world.trace.cover("front.began in a stream that ran")

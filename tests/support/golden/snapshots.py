@@ -73,7 +73,14 @@ UNHELD: Final = replace(
     ),
 )
 """Before it could be another job's."""
-RECORD: Final = replace(UNHELD, outcome="handed over to shop", holder="shop")
+UNTIMED: Final = replace(UNHELD, outcome="handed over to shop", holder="shop")
+"""Before fronts said how their times are made."""
+RECORD: Final = replace(
+    UNTIMED,
+    fronts=tuple(
+        replace(front, runs=runs) for front, runs in zip(UNTIMED.fronts, (64, 1, 0, None), strict=True)
+    ),
+)
 
 
 def _ref(name: str, rows: int) -> SegmentRef:
@@ -279,7 +286,7 @@ def _exact(states: States) -> dict[tuple[int, int, bytes], list[Hashable]]:
 
 
 SNAPSHOTS: Final = (
-    Format("job-record", _write_record, _read_record, (NAMELESS, UNHELD, RECORD)),
+    Format("job-record", _write_record, _read_record, (NAMELESS, UNHELD, UNTIMED, RECORD)),
     Format("snapshot-index", _write_index, _read_index, (CODELESS, PLACED, ORDERED, FRONTED, SHAPED, INDEX)),
     Format("segment", _write_segment, _read_segment, (_states(2), _states(number_of("visits"))), _exact),
     Format("held-output", _write_held, _read_held, (BUNDLES, BUNDLES)),

@@ -400,6 +400,8 @@ class _Hosted:
         """What its workers tell of their sources and sinks."""
         self.event_times: dict[SourceName, int | None] = {}
         self.late: dict[SourceName, int] = {}
+        self.items = 1
+        """Items in and out of each worker."""
 
     @property
     def record(self) -> Record:
@@ -504,7 +506,8 @@ class _Hosted:
 
     def status(self) -> JobStatus:
         workers = [
-            WorkerFigures(worker=f"w-{ip}", connected=True, items_in=1, items_out=1) for ip in self.layout
+            WorkerFigures(worker=f"w-{ip}", connected=True, items_in=self.items, items_out=self.items)
+            for ip in self.layout
         ]
         running = bool(self.layout) and self.attempt == self.record.attempt
         phase = "finished" if self.outcome else "running" if running else "gathering"

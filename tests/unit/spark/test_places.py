@@ -1,14 +1,22 @@
 """Micro-batches begin where whoever had the job before has ended, or say that they cannot."""
 
+from contextlib import nullcontext
+
 import pytest
 
+import flamestream as fs
 from flamestream.connectors.recorded import RecordedSource
+from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.core.protocol.settings import FrontSettings
-from flamestream.core.protocol.snapshot import FrontPosition
+from flamestream.core.protocol.snapshot import FrontPosition, Inventory
 from flamestream.model.errors import UserError
-from flamestream.model.ids import Offset, Partition, SourceName
+from flamestream.model.ids import Attempt, Epoch, LayoutVersion, Offset, Partition, SourceName, WorkerId
+from flamestream.model.layout import Layout
 from flamestream.model.time import START, FrontId, Time, last_below
+from flamestream.spark.frames.commit import Committed
 from flamestream.spark.frames.inputs import Input, check_places, planner_of
+from support.core.coordinating import settings
 
 FRONT = FrontId(0)
 CUT = Time(9 << 12)
@@ -47,3 +55,16 @@ def test_a_source_whose_records_have_had_other_times_is_named(found: FrontPositi
 def test_a_source_that_has_grown_behind_its_end_is_told_so_where_no_stream_ever_ran() -> None:
     with pytest.raises(UserError, match=r"records have come to it since.* no runner .*reset"):
         checked(position(14, 14))
+
+
+def test_before_a_first_batch_is_committed_a_source_gets_the_times_that_it_had() -> None:
+    layout = Layout(LayoutVersion(1), (WorkerId("b"),), (WorkerId("b"),), WorkerId("b"))
+    record = JobRecord(
+        attempt=Attempt(2), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, index="", index_hash="",
+        fronts=(KnownFront("numbers", runs=1),),
+    )  # fmt: skip
+    for runs in (1, 64):
+        ours = Inventory(("numbers",), (), (), ("numbers",), runs={"numbers": runs})
+        refused = pytest.raises(UserError, match="got its times by the number of a record, 1 at once")
+        with refused if runs != 1 else nullcontext():
+            Committed(record, lambda _: None, "", fs.Graph("numbers"), settings(inventory=ours))

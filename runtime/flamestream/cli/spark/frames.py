@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import msgspec
 
 from flamestream.audit.begun import begun
+from flamestream.core.protocol.inventory import fresh_fronts
 from flamestream.core.protocol.job_record import JobRecord
-from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.settings import inventory
@@ -116,10 +116,11 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
     # The same version each time: a fence compares attempts first, and this one is greater.
     layout = Layout(version=LayoutVersion(1), owners=(name,) * slots, fronts=(name,) * fronts, acker=name)
     if found is None:
+        ours = inventory(checked)
         record = JobRecord(
             attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, index="",
             index_hash="", job=checked.job.identity, code=checked.code,
-            fronts=tuple(map(KnownFront, inventory(checked).fronts)),
+            fronts=fresh_fronts(ours, ours.fronts),
         )  # fmt: skip
         version = None
     else:

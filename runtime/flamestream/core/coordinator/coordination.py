@@ -136,6 +136,12 @@ class Settings:
         """Whether there are epochs; without, every recovery starts empty."""
         return self.interval_us is not None
 
+    @property
+    def gives_again(self) -> bool:
+        """Whether a recovery computes what has left once more; without epochs, or where output waits for them,
+        it does not."""
+        return self.durable and not self.two_phase
+
 
 # --- events -------------------------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ import msgspec
 from flamestream.core.coordinator.coordination import IndexBroken, IndexLoaded, ReadIndex, Settings
 from flamestream.core.coordinator.deadlines import Deadlines
 from flamestream.core.coordinator.instructions import Instructions
-from flamestream.core.protocol.inventory import misfit
+from flamestream.core.protocol.inventory import misfit, other_times
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.errors import Corrupt, UserError
@@ -88,15 +88,24 @@ class CommittedSnapshot:
             )
 
     def check(self, record: JobRecord) -> None:
-        """Raises Corrupt or UserError if the known index is not one that this job can start from."""
+        """Raises Corrupt or UserError if the known index, or what has left before there is one, is not what this
+        job can start from."""
         if self.index is not None:
             check_index(self.index, record, self._settings)
+        elif self._settings.gives_again:
+            check_start(record, self._settings)
 
     def _ask(self, record: JobRecord) -> None:
         if self._asked == record.index or (self._again is not None and not self._deadlines.due(self._again)):
             return
         self._asked, self._again = record.index, None
         self._instructions.add(ReadIndex(record.index, record.index_hash))
+
+
+def check_start(record: JobRecord, settings: Settings) -> None:
+    """Raises UserError if a job that has no snapshot yet would give other times to what has left."""
+    if reason := other_times(record.fronts, settings.inventory):
+        raise UserError(f"the graph cannot go on with what has left before the first snapshot: {reason}")
 
 
 def check_index(index: SnapshotIndex, record: JobRecord, settings: Settings) -> None:

@@ -26,7 +26,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.payloads.older import classes
 from flamestream.model.state_names import BRACKETS, MARKS, Operation, numbered_call, tables_in
-from flamestream.model.time import END, START, FrontId
+from flamestream.model.time import END, START, FrontId, Time
 
 
 def inventory_of(
@@ -196,9 +196,18 @@ def known_fronts(index: SnapshotIndex) -> tuple[KnownFront, ...]:
         return ()
     begins = {position.front: position.begins for position in index.fronts}
     return tuple(
-        KnownFront(name, begins.get(FrontId(number), START), away=name not in inventory.sources)
+        KnownFront(
+            name, begins.get(FrontId(number), START), name not in inventory.sources, runs=_runs(inventory, name)
+        )
         for number, name in enumerate(inventory.fronts)
-    )
+    )  # fmt: skip
+
+
+def fresh_fronts(
+    ours: Inventory | None, names: Sequence[str], begins: Time | None = START
+) -> tuple[KnownFront, ...]:
+    """Fronts of these names that get a number; None: they have yet to begin."""
+    return tuple(KnownFront(name, begins, runs=None if ours is None else _runs(ours, name)) for name in names)
 
 
 def leaving(one: Inventory | None, other: Inventory | None) -> list[str]:
@@ -229,7 +238,7 @@ def _other_sources(index: SnapshotIndex, graph: str, theirs: Inventory, ours: In
                 f"{name} is one of several chains of functions that are called alike, and the graph is another, so "
                 "which is which is not known: let the job drain, and give each a function of its own, with a name"
             )
-        if before[name] and (stamped := _stamped_otherwise(name, theirs, ours)):
+        if before[name] and (stamped := _stamped_otherwise(name, _runs(theirs, name), _runs(ours, name))):
             return stamped
     new = [name for name in now if not before[name]]
     if new and index.cut == END:
@@ -246,9 +255,27 @@ def _other_sources(index: SnapshotIndex, graph: str, theirs: Inventory, ours: In
     return ""
 
 
-def _stamped_otherwise(name: str, theirs: Inventory, ours: Inventory) -> str:
+def restamped(known: Sequence[KnownFront], ours: Inventory | None) -> tuple[KnownFront, ...]:
+    """The fronts, with the times that the graph gives them, of a job whose times of before are in no result."""
+    runs = (ours.runs if ours is not None else None) or {}
+    return tuple(replace(front, runs=runs.get(front.name, front.runs)) for front in known)
+
+
+def other_times(known: Sequence[KnownFront], ours: Inventory | None) -> str:
+    """The reason why a graph cannot go on with a job that has no snapshot yet; "" if it can."""
+    if ours is None:
+        return ""
+    return next(
+        filter(None, (_stamped_otherwise(it.name, it.runs, _runs(ours, it.name)) for it in known)), ""
+    )
+
+
+def _runs(inventory: Inventory, name: str) -> int | None:
+    return (inventory.runs or {}).get(name)
+
+
+def _stamped_otherwise(name: str, before: int | None, now: int | None) -> str:
     """The reason why a replay would give a source's records other times; "" if it would not."""
-    before, now = (None if each.runs is None else each.runs.get(name) for each in (theirs, ours))
     if before is None or now is None or before == now:
         return ""
     return (

@@ -12,7 +12,7 @@ Keeps: a batch begins at the committed cut; one that is through and whose epoch 
 one; nothing is computed behind a drain. Does not: compute, deliver, or say what there is to be read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, assert_never
 
@@ -145,6 +145,7 @@ class BatchWorker:
         self._delivered = self._bundles = self._reported = 0
         """Results that consumers have acknowledged, bundles (one a slot and batch), and results that were
         reported."""
+        self._memory = 0
         self._begin(None)
 
     def hello(self) -> msg.Hello:
@@ -264,25 +265,35 @@ class BatchWorker:
                 self.fence, epoch, batch.cut, batch.segments, batch.replaced, batch.fronts, batch.outputs
             )
         )  # fmt: skip
+        if batch.cut == END:  # what the job has come to is known before it has ended
+            self._tell_progress(batch.fronts or self._committed.fronts)
 
     def _report(self, now: Timestamp, memory: int) -> None:
         """Say where it stands, and look for more where nothing is being done."""
+        self._memory = memory
         if not self._running:
             return
         committed = self._committed.cut
-        minimal = committed if self._drained else max(self._ahead, committed)
-        self._tell(
-            msg.Progress(
-                self.fence, minimal, committed, END, sum(front.records for front in self._committed.fronts),
-                self._delivered, ended=minimal == END, memory=memory, drained=self._drained,
-                bundles=self._bundles, given=[(now, now)] if self._delivered > self._reported else [],
-            )
-        )  # fmt: skip
+        self._tell_progress(self._committed.fronts, [(now, now)] if self._delivered > self._reported else [])
         self._reported = self._delivered
         idle = not (self._busy or self._drained or self._failure)
         if idle and self._batch is None and self._ahead <= committed != END:
             self._busy = True
             self._actions.append(LookAhead(self.fence, committed))
+
+    def _tell_progress(
+        self, fronts: Iterable[FrontPosition], given: Sequence[tuple[Timestamp, Timestamp]] = ()
+    ) -> None:
+        """Of all records below `fronts`."""
+        committed = self._committed.cut
+        minimal = committed if self._drained else max(self._ahead, committed)
+        self._tell(
+            msg.Progress(
+                self.fence, minimal, committed, END, sum(front.records for front in fronts), self._delivered,
+                ended=minimal == END, memory=self._memory, drained=self._drained, bundles=self._bundles,
+                given=[*given],
+            )
+        )  # fmt: skip
 
     def _tell(self, message: msg.ToCoordinator) -> None:
         self._actions.append(ToldCoordinator(message))

@@ -28,7 +28,7 @@ from flamestream.core.protocol.snapshot import FrontPosition, SegmentRef
 from flamestream.core.protocol.stored_rows import Numbers
 from flamestream.core.worker.snapshot import EncodedRows, PendingSnapshot
 from flamestream.model.ids import Epoch, Fence
-from flamestream.model.time import Time
+from flamestream.model.time import END, Time
 
 
 class EpochWork:
@@ -40,6 +40,8 @@ class EpochWork:
     ) -> None:  # fmt: skip
         self._numbers = numbers
         self.actions: list[Action] = []
+        self.through = False
+        """All of the input is in the epoch that was accepted just now."""
         self._fence = fence
         self._cuts = cuts
         self._states = states
@@ -151,7 +153,7 @@ class EpochWork:
         if (upload := pending.upload(compact, self._numbers.kept)) is not None:
             self.actions.append(upload)
         elif (accepted := pending.accepted(settled)) is not None:
-            self._pending = None
+            self._pending, self.through = None, accepted.cut == END
             self.actions.append(ToldCoordinator(accepted))
 
     def _rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:

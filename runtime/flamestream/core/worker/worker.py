@@ -610,7 +610,11 @@ class Worker:
                     )
 
     def _report(self) -> None:
-        if self._instant - self._reported < max(self.settings.heartbeat, self.settings.report):
+        # behind the last acceptance at once: what the job has come to is known before it has ended
+        through, self._epochs.through = self._epochs.through, False
+        if not through and self._instant - self._reported < max(
+            self.settings.heartbeat, self.settings.report
+        ):
             # a standby reports too: else nobody could tell that its machine is gone before it is given slots
             return
         self._reported = self._instant

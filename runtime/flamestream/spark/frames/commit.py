@@ -15,7 +15,7 @@ import msgspec
 
 from flamestream.core.coordinator.coordination import Settings
 from flamestream.core.coordinator.epochs import spans_of
-from flamestream.core.coordinator.snapshot_index import holds_output
+from flamestream.core.coordinator.snapshot_index import check_start, holds_output
 from flamestream.core.protocol.inventory import misfit, next_inventory, other_order
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import (
@@ -48,6 +48,8 @@ class Committed:
         if record.index:
             self.index = read_index(store_at(store), record.index, record.index_hash)
             self._check(self.index)
+        else:
+            check_start(record, settings)
 
     @property
     def fronts(self) -> tuple[FrontPosition, ...]:

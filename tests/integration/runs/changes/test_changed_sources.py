@@ -117,22 +117,47 @@ def test_a_killed_run_goes_on_at_another_rate_with_the_times_that_it_had(scratch
     assert audit["clean"] and audit["verdict"]["delivered"] == 6000
 
 
+@pytest.mark.parametrize("interval", ["100ms", "30s"], ids=["behind a snapshot", "before the first snapshot"])
 def test_a_source_that_would_get_its_times_otherwise_is_refused_until_it_is_set_back(
-    scratch: Scratch,
+    scratch: Scratch, interval: str
 ) -> None:
-    numbers = (
-        "numbers: {generator: {count: 6000, rate: 400}}"  # not over before a busy machine has stopped it
+    numbers, small = (
+        "numbers: {generator: {count: 6000, rate: 400}}",  # not over before a busy machine has stopped it
+        [line.replace("100ms", interval) for line in SMALL],
     )
-    graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'")
+    graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'", small=small)
     stopped(scratch, delivered=100)
-    graph_of(scratch, {"numbers": numbers.replace(", rate: 400", "")}, decode="lambda _: 'n'")
+    graph_of(scratch, {"numbers": numbers.replace(", rate: 400", "")}, decode="lambda _: 'n'", small=small)
     said = scratch.type("run", "job.yaml", "--no-spark")
     assert (
         said.code == ExitCode.JOB_FAILED and "Set its settings back (`follow`, `rate`, ...)" in said.text
     ), said.text
-    graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'")
+    graph_of(scratch, {"numbers": numbers.replace("400", "4000")}, decode="lambda _: 'n'", small=small)
     assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
     assert counted(scratch) == counts_of(6000)
+
+
+def test_what_left_before_the_first_snapshot_hides_no_record_from_a_source_of_other_times(
+    scratch: Scratch,
+) -> None:
+    """Results that are all alike: by their bytes nobody could tell that other records came to them."""
+    alike = """\
+import flamestream as fs
+
+graph = fs.Graph("alike")
+graph.source("numbers", lambda _: "n").sink("counts", key=lambda _: 0)
+"""
+    numbers, small = (
+        "sources: {numbers: {generator: {count: 6000, rate: 50}}}",
+        [line.replace("100ms", "30s") for line in SMALL],
+    )
+    scratch.job(alike, numbers, OUT, *small)
+    killed(scratch, delivered=40)
+    scratch.job(alike, numbers.replace(", rate: 50", ""), OUT, *small)
+    assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.JOB_FAILED
+    scratch.job(alike, numbers.replace("50", "5000"), OUT, *small)
+    assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
+    assert counted(scratch).total() == 6000
 
 
 @pytest.mark.slow  # the simulator says at each push what may go

@@ -174,6 +174,36 @@ def test_fronts_of_one_source_are_as_many_as_they_were() -> None:
     assert "source 'left' had 2 fronts, and has 3 now" in bench.end.message
 
 
+def timed(runs: int) -> Inventory:
+    """Contents of a graph whose source enters so many records at one time."""
+    return replace(of("left"), runs={"left": runs})
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_source_gets_its_times_for_good_as_it_got_them_at_its_first_start(committed: bool) -> None:
+    old = running(inventory=timed(1))
+    old = old.epoch(5) if committed else old
+    assert old.record.fronts == (replace(LEFT, runs=1),)
+    refused = successor(old, "n2", inventory=timed(64)).sleep(3 * SECOND)
+    for worker in "cd":
+        refused.say(refused.hello(f"{worker}n2"))
+    assert refused.end.category == "user"
+    assert "source 'left' got its times by the number of a record, 1 at once" in refused.end.message
+    assert refused.record.fronts == (replace(LEFT, runs=1),), "who sets it back goes on"
+
+
+@pytest.mark.parametrize("changes", [{"two_phase": True}, {"interval_us": None}])
+def test_where_nothing_has_left_that_would_come_again_a_source_may_get_other_times(
+    changes: dict[str, Any],
+) -> None:
+    old = running(inventory=timed(1), **changes)
+    bench = successor(old, "n2", inventory=timed(64), **changes).sleep(3 * SECOND)
+    for worker in "cd":
+        bench.say(bench.hello(f"{worker}n2"))
+    assert bench.last(msg.Recover) is not None
+    assert bench.record.fronts == (replace(LEFT, runs=64),), "what leaves from here on has these"
+
+
 def test_numbers_do_not_grow_without_end() -> None:
     old = began("left")
     old.outside.record = replace(old.record, fronts=(LEFT, *[KnownFront("old", away=True)] * 4095))

@@ -7,10 +7,11 @@ import msgspec
 import pytest
 
 from flamestream.core.protocol import messages as msg
+from flamestream.core.protocol.actions import ToldCoordinator
 from flamestream.core.protocol.chain import Chain
 from flamestream.core.protocol.events import FromCoordinator
 from flamestream.core.protocol.inventory import inventory_of
-from flamestream.core.protocol.snapshot import Inventory
+from flamestream.core.protocol.snapshot import FrontPosition, Inventory
 from flamestream.core.protocol.stored_rows import Numbers, states_of
 from flamestream.core.worker.batch_worker import (
     NOTHING,
@@ -25,7 +26,7 @@ from flamestream.core.worker.batch_worker import (
 from flamestream.model.graph import Graph
 from flamestream.model.ids import NO_FENCE, Attempt, Epoch, Fence, LayoutVersion, Slot, WorkerId
 from flamestream.model.layout import Assignment, Layout
-from flamestream.model.time import Time
+from flamestream.model.time import END, FrontId, Time
 from support.core.batch_bench import STEP, BatchBench
 
 
@@ -100,6 +101,25 @@ def test_a_batch_whose_epoch_was_aborted_has_rows_that_count() -> None:
     fresh = after.operations[1]
     row = Chain(fresh.number, Slot(0), b"key", Epoch(4), True, (b"state",))
     assert states_of([row], Numbers(after).known(asked.committed))
+
+
+def test_what_all_of_the_input_has_come_to_is_told_with_the_last_acceptance() -> None:
+    worker, fence = BatchWorker(hello(inventory_of(graph_of("sums")))), Fence(Attempt(1), LayoutVersion(1))
+    layout = Layout(LayoutVersion(1), (WorkerId("w"),), (WorkerId("w"),), WorkerId("w"))
+    last = BatchDone(
+        fence, END, [], [], [FrontPosition(FrontId(0), Time(STEP), {}, records=7)], [], delivered=5
+    )
+    told = worker.step(
+        [
+            FromCoordinator(msg.Recover(Assignment(fence, layout), {}, "", Time(0), Epoch(0), None, [])),
+            FromCoordinator(msg.Replay(fence, Time(0))),
+            FromCoordinator(msg.Announce(fence, Epoch(1), [])),
+            last,
+        ]
+    )
+    assert isinstance(told[-2], ToldCoordinator) and isinstance(told[-2].message, msg.Accepted)
+    assert isinstance(told[-1], ToldCoordinator) and isinstance(told[-1].message, msg.Progress)
+    assert (told[-1].message.items_in, told[-1].message.items_out) == (7, 5)
 
 
 class AdvancesWhenItAccepts(BatchWorker):

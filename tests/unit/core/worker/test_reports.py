@@ -51,6 +51,17 @@ def test_a_report_says_what_a_replay_took_once_all_that_had_entered_is_through_a
     assert {us > 0 for through, us in took if through} == {True}
 
 
+def test_what_all_of_the_input_has_come_to_is_told_with_the_last_acceptance() -> None:
+    cluster = letters_cluster(heartbeat=3_600_000_000)
+    cluster.feed(0, *"defg")
+    cluster.end()
+    cluster.run()
+    before = len(cluster.heard(msg.Progress))
+    cluster.save()
+    told = cluster.heard(msg.Progress)[before:]
+    assert sum(each.items_in for each in told) == sum(each.items_out for each in told) == 8 + 4
+
+
 def test_a_clock_that_is_set_back_delays_no_report_and_no_probe() -> None:
     cluster = letters_cluster(heartbeat=1_000, probe=1_000)
     name, instant = WorkerId("w0"), 1_000_000

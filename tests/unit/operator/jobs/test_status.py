@@ -1,7 +1,12 @@
 """The status of a job: what it says of a running stream, and how seldom it is written."""
 
+from collections.abc import Callable
+
+import pytest
+
 from flamestream.model.event_time import END_OF_TIME
 from flamestream.model.ids import SourceName
+from flamestream_operator.api.job_status import ItemsStatus
 from flamestream_operator.objects.meta import CONNECTED
 from support.operator.operator_world import World
 from support.operator.plays import played, started
@@ -51,6 +56,34 @@ def test_event_time_is_in_the_status_and_stays_there_while_nobody_runs() -> None
             "orders": "ended",
         }
         assert world.status.late == {"clicks": 7}
+
+    played(play)
+
+
+def finish(world: World) -> None:
+    """Its input is through."""
+    world.fleet.records["default.job"].completed = True
+
+
+@pytest.mark.parametrize(
+    ("end", "phase"),
+    [(finish, "Completed"), (lambda world: world.apply(suspend=True), "Suspended")],
+)
+def test_the_last_figures_of_a_run_are_what_it_has_come_to(end: Callable[[World], None], phase: str) -> None:
+    """Figures alone are written every three minutes: those of the end come with it."""
+
+    async def play(world: World) -> None:
+        await started(world)
+        hosted = world.operators[0].hosting.jobs["default.job"]
+        hosted.problems = ["a source is away"]
+        await world.calm(60)  # past the moment at which the stable spec is written
+        assert world.status.problems
+        hosted.items = 400
+        end(world)
+        await world.calm()
+        workers = len(hosted.layout)
+        assert (world.status.phase, world.status.workers.ready, world.status.problems) == (phase, 0, [])
+        assert world.status.items == ItemsStatus(400 * workers, 400 * workers)
 
     played(play)
 

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import msgspec
 
 from flamestream.audit.begun import begun
-from flamestream.core.protocol.inventory import fresh_fronts
+from flamestream.core.protocol.inventory import timed_by
 from flamestream.core.protocol.job_record import JobRecord
+from flamestream.core.protocol.known_fronts import KnownFront
 from flamestream.job.application import folders_of
 from flamestream.job.exit_codes import AlreadyRunning
 from flamestream.job.settings import inventory
@@ -120,7 +121,7 @@ def _next_attempt(records: ZooKeeperJobRecords, checked: CheckedJob) -> Records:
         record = JobRecord(
             attempt=Attempt(1), layout=layout, announced=Epoch(0), committed=Epoch(0), cut=START, index="",
             index_hash="", job=checked.job.identity, code=checked.code,
-            fronts=fresh_fronts(ours, ours.fronts),
+            fronts=timed_by(ours, map(KnownFront, ours.fronts)),
         )  # fmt: skip
         version = None
     else:

@@ -25,7 +25,7 @@ from flamestream.core.coordinator.epochs import Epochs
 from flamestream.core.coordinator.failures import BY_THE_INPUT, Failures
 from flamestream.core.coordinator.recovery import Recovery
 from flamestream.core.coordinator.takeover import of_one_release, successors
-from flamestream.core.protocol.inventory import fresh_fronts, restamped
+from flamestream.core.protocol.inventory import timed_by
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.known_fronts import KnownFront, taking_part, with_new
 from flamestream.core.protocol.messages import Opened, Sealed
@@ -299,11 +299,11 @@ def _next_fronts(old: JobRecord | None, settings: Settings) -> tuple[KnownFront,
     """The fronts of the next attempt, those of new sources behind all that ever were."""
     names = _names(settings)
     if old is None or not (old.fronts or old.index):
-        return fresh_fronts(settings.inventory, names)
+        return timed_by(settings.inventory, map(KnownFront, names))
     # Without names the order of the graph that wrote its snapshot counts, until that is committed with names.
     added = with_new(old.sources, names)[len(old.fronts) :] if old.fronts else ()
-    known = old.fronts if settings.gives_again else restamped(old.fronts, settings.inventory)
-    return (*known, *fresh_fronts(settings.inventory, added, None))
+    fronts = (*old.fronts, *(KnownFront(name, begins=None) for name in added))
+    return timed_by(settings.inventory, fronts, kept=settings.gives_again)
 
 
 def _part(fronts: Sequence[KnownFront], settings: Settings) -> frozenset[FrontId]:

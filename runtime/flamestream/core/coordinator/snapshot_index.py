@@ -7,13 +7,14 @@ hashes (the shell, with the hash in the record), or load segments (the workers).
 """
 
 from collections.abc import Callable
+from typing import Final
 
 import msgspec
 
 from flamestream.core.coordinator.coordination import IndexBroken, IndexLoaded, ReadIndex, Settings
 from flamestream.core.coordinator.deadlines import Deadlines
 from flamestream.core.coordinator.instructions import Instructions
-from flamestream.core.protocol.inventory import misfit, other_times
+from flamestream.core.protocol.inventory import misfit, other_fronts
 from flamestream.core.protocol.job_record import JobRecord
 from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.errors import Corrupt, UserError
@@ -102,10 +103,18 @@ class CommittedSnapshot:
         self._instructions.add(ReadIndex(record.index, record.index_hash))
 
 
+BEGIN_ANEW: Final = (
+    "or begin anew: `flamestream reset` removes what a job of one machine has left, upgrade.strategy: Fresh "
+    "drops a cluster's"
+)
+
+
 def check_start(record: JobRecord, settings: Settings) -> None:
-    """Raises UserError if a job that has no snapshot yet would give other times to what has left."""
-    if reason := other_times(record.fronts, settings.inventory):
-        raise UserError(f"the graph cannot go on with what has left before the first snapshot: {reason}")
+    """Raises UserError if a job that has no snapshot yet would read what has left otherwise."""
+    if reason := other_fronts(record.fronts, settings.inventory):
+        raise UserError(
+            f"the graph cannot go on with what has left before the first snapshot: {reason}; {BEGIN_ANEW}"
+        )
 
 
 def check_index(index: SnapshotIndex, record: JobRecord, settings: Settings) -> None:
@@ -128,10 +137,7 @@ def check_index(index: SnapshotIndex, record: JobRecord, settings: Settings) -> 
         if theirs != ours:
             raise UserError(
                 f"index {name} was written by another {what}: it has {theirs!r}, this job has {ours!r}. "
-                f"Start with the {what} of the"
-                " snapshot; or begin anew: `flamestream reset` removes what a job of one machine has left, "
-                "upgrade.strategy: Fresh drops a"
-                " cluster's"
+                f"Start with the {what} of the snapshot; {BEGIN_ANEW}"
             )
     if index.inventory is not None and not record.fronts:
         # A record without names was written by who knows none: numbers go by the graph's order.

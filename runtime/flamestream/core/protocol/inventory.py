@@ -14,7 +14,7 @@ said with what to do. Does not: read rows (stored_rows.py), or decide (the coord
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from flamestream.model.graph import Graph
 from flamestream.model.ids import SinkName
 from flamestream.model.payloads.older import classes
 from flamestream.model.state_names import BRACKETS, MARKS, Operation, numbered_call, tables_in
-from flamestream.model.time import END, START, FrontId, Time
+from flamestream.model.time import END, START, FrontId
 
 
 def inventory_of(
@@ -195,19 +195,23 @@ def known_fronts(index: SnapshotIndex) -> tuple[KnownFront, ...]:
     if (inventory := index.inventory) is None:
         return ()
     begins = {position.front: position.begins for position in index.fronts}
+    runs = inventory.runs or {}
     return tuple(
-        KnownFront(
-            name, begins.get(FrontId(number), START), name not in inventory.sources, runs=_runs(inventory, name)
-        )
+        KnownFront(name, begins.get(FrontId(number), START), name not in inventory.sources, runs=runs.get(name))
         for number, name in enumerate(inventory.fronts)
     )  # fmt: skip
 
 
-def fresh_fronts(
-    ours: Inventory | None, names: Sequence[str], begins: Time | None = START
+def timed_by(
+    ours: Inventory | None, fronts: Iterable[KnownFront], *, kept: bool = False
 ) -> tuple[KnownFront, ...]:
-    """Fronts of these names that get a number; None: they have yet to begin."""
-    return tuple(KnownFront(name, begins, runs=None if ours is None else _runs(ours, name)) for name in names)
+    """The fronts, with how a graph makes the times of those that have not begun; of the others too, unless theirs
+    are `kept`."""
+    runs = (ours.runs if ours is not None else None) or {}
+    return tuple(
+        front if kept and front.begins is not None else replace(front, runs=runs.get(front.name, front.runs))
+        for front in fronts
+    )
 
 
 def leaving(one: Inventory | None, other: Inventory | None) -> list[str]:
@@ -227,19 +231,14 @@ def _other_sources(index: SnapshotIndex, graph: str, theirs: Inventory, ours: In
             "committed an epoch, and change it then"
         )  # fmt: skip
     before, now = Counter(theirs.fronts), Counter(ours.fronts)
+    if reason := _other_fronts(before, theirs.runs or {}, ours):
+        return reason
     for name in now:
-        if before[name] not in (0, now[name]):
-            return (
-                f"source {name!r} had {before[name]} fronts, and has {now[name]} now: each has partitions of "
-                f"its own, and would not know how far the others had read. Set it back to {before[name]}"
-            )
         if before[name] and numbered_call(name) and index.graph != graph:
             return (
                 f"{name} is one of several chains of functions that are called alike, and the graph is another, so "
                 "which is which is not known: let the job drain, and give each a function of its own, with a name"
             )
-        if before[name] and (stamped := _stamped_otherwise(name, _runs(theirs, name), _runs(ours, name))):
-            return stamped
     new = [name for name in now if not before[name]]
     if new and index.cut == END:
         return (
@@ -255,34 +254,32 @@ def _other_sources(index: SnapshotIndex, graph: str, theirs: Inventory, ours: In
     return ""
 
 
-def restamped(known: Sequence[KnownFront], ours: Inventory | None) -> tuple[KnownFront, ...]:
-    """The fronts, with the times that the graph gives them, of a job whose times of before are in no result."""
-    runs = (ours.runs if ours is not None else None) or {}
-    return tuple(replace(front, runs=runs.get(front.name, front.runs)) for front in known)
-
-
-def other_times(known: Sequence[KnownFront], ours: Inventory | None) -> str:
+def other_fronts(known: Sequence[KnownFront], ours: Inventory | None) -> str:
     """The reason why a graph cannot go on with a job that has no snapshot yet; "" if it can."""
     if ours is None:
         return ""
-    return next(
-        filter(None, (_stamped_otherwise(it.name, it.runs, _runs(ours, it.name)) for it in known)), ""
-    )
+    begun = [front for front in known if front.begins is not None]
+    runs = {front.name: front.runs for front in begun if front.runs is not None}
+    return _other_fronts(Counter(front.name for front in begun), runs, ours)
 
 
-def _runs(inventory: Inventory, name: str) -> int | None:
-    return (inventory.runs or {}).get(name)
-
-
-def _stamped_otherwise(name: str, before: int | None, now: int | None) -> str:
-    """The reason why a replay would give a source's records other times; "" if it would not."""
-    if before is None or now is None or before == now:
-        return ""
-    return (
-        f"source {name!r} got its times {_stamps(before)}, and gets them {_stamps(now)} now: a replay would not "
-        "know what was delivered. Set its settings back (`follow`, `rate`, ...); or let the job drain, and give the "
-        "source another name: that one begins at its start"
-    )
+def _other_fronts(before: Mapping[str, int], runs: Mapping[str, int], ours: Inventory) -> str:
+    """The reason why its sources would be read otherwise than they were, or get other times; "" if they would
+    not. `before`: how many fronts each had; `runs`: records that entered at one time."""
+    for name, count in Counter(ours.fronts).items():
+        had, now = before.get(name, count), (ours.runs or {}).get(name)
+        if had != count:
+            return (
+                f"source {name!r} had {had} fronts, and has {count} now: each has partitions of its own, and "
+                f"would not know how far the others had read. Set it back to {had}"
+            )
+        if now is not None and runs.get(name, now) != now:
+            return (
+                f"source {name!r} got its times {_stamps(runs[name])}, and gets them {_stamps(now)} now: a "
+                "replay would not know what was delivered. Set its settings back (`follow`, `rate`, ...); or let "
+                "the job drain, and give the source another name: that one begins at its start"
+            )
+    return ""
 
 
 def _stamps(run: int) -> str:

@@ -39,8 +39,8 @@ class KnownFront(msgspec.Struct, frozen=True, omit_defaults=True):
     again: bool = False
     """It was away, and has come back."""
     runs: Annotated[int, Meta(ge=0)] | None = None
-    """Records that enter at one time, for good (!): other times would be other metas, and what consumers have
-    is found by these. 0: its journal has its times. None: an older release has not said."""
+    """Records that enter at one time, for good once it has begun (!): other times would be other metas, and what
+    consumers have is found by these. 0: its journal has its times. None: an older release has not said."""
 
 
 def numbers_of(names: Sequence[str], known: Sequence[str]) -> list[FrontId]:

@@ -284,7 +284,7 @@ class BatchWorker:
     def _tell_progress(
         self, fronts: Iterable[FrontPosition], given: Sequence[tuple[Timestamp, Timestamp]] = ()
     ) -> None:
-        """Of all records below `fronts`."""
+        """Say where it stands with all records below `fronts`."""
         committed = self._committed.cut
         minimal = committed if self._drained else max(self._ahead, committed)
         self._tell(

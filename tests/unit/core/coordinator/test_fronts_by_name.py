@@ -169,8 +169,9 @@ def test_a_record_without_names_is_read_by_the_order_whatever_its_index_says() -
     assert "was written before sources were found by name" in end
 
 
-def test_fronts_of_one_source_are_as_many_as_they_were() -> None:
-    bench = goes_on(began("left", "left"), "left", "left", "left")
+@pytest.mark.parametrize("committed", [False, True])
+def test_fronts_of_one_source_are_as_many_as_they_were(committed: bool) -> None:
+    bench = goes_on(began("left", "left", committed=committed), "left", "left", "left")
     assert "source 'left' had 2 fronts, and has 3 now" in bench.end.message
 
 
@@ -190,6 +191,11 @@ def test_a_source_gets_its_times_for_good_as_it_got_them_at_its_first_start(comm
     assert refused.end.category == "user"
     assert "source 'left' got its times by the number of a record, 1 at once" in refused.end.message
     assert refused.record.fronts == (replace(LEFT, runs=1),), "who sets it back goes on"
+
+
+def test_who_was_refused_with_a_front_more_goes_on_without_it() -> None:
+    old = goes_on(began("left", "left", committed=False), "left", "left", "left")
+    assert all_sealed(all_opened(goes_on(old, "left", "left", nonce="n3"))).last(msg.Replay) is not None
 
 
 @pytest.mark.parametrize("changes", [{"two_phase": True}, {"interval_us": None}])

@@ -260,13 +260,13 @@ class BatchWorker:
         assert self._announced is not None, "an epoch that nobody has announced"
         epoch, self._accepted, self._announced = self._announced, self._announced, None
         self._tell(msg.CutTaken(self.fence, epoch, batch.cut))
+        if batch.cut == END:  # before the last acceptance (!): behind it the job may have ended
+            self._tell_progress(batch.fronts or self._committed.fronts)
         self._tell(
             msg.Accepted(
                 self.fence, epoch, batch.cut, batch.segments, batch.replaced, batch.fronts, batch.outputs
             )
         )  # fmt: skip
-        if batch.cut == END:  # what the job has come to is known before it has ended
-            self._tell_progress(batch.fronts or self._committed.fronts)
 
     def _report(self, now: Timestamp, memory: int) -> None:
         """Say where it stands, and look for more where nothing is being done."""

@@ -199,6 +199,8 @@ class Worker:
             self._to_acker()
         calls = self._outputs.calls()
         self._epochs.go_on(self._outputs.settled(self._minimal))
+        if self._epochs.through:
+            self._report()  # before the last acceptance (!): behind it the job may have ended
         self._calls.go_on()
         if self._instant - self._probed >= self.settings.probe and self._rejoin.running:
             self._probed = self._instant
@@ -610,7 +612,6 @@ class Worker:
                     )
 
     def _report(self) -> None:
-        # behind the last acceptance at once: what the job has come to is known before it has ended
         through, self._epochs.through = self._epochs.through, False
         if not through and self._instant - self._reported < max(
             self.settings.heartbeat, self.settings.report

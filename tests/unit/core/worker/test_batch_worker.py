@@ -103,7 +103,7 @@ def test_a_batch_whose_epoch_was_aborted_has_rows_that_count() -> None:
     assert states_of([row], Numbers(after).known(asked.committed))
 
 
-def test_what_all_of_the_input_has_come_to_is_told_with_the_last_acceptance() -> None:
+def test_what_all_of_the_input_has_come_to_is_told_before_the_last_acceptance() -> None:
     worker, fence = BatchWorker(hello(inventory_of(graph_of("sums")))), Fence(Attempt(1), LayoutVersion(1))
     layout = Layout(LayoutVersion(1), (WorkerId("w"),), (WorkerId("w"),), WorkerId("w"))
     last = BatchDone(
@@ -117,9 +117,9 @@ def test_what_all_of_the_input_has_come_to_is_told_with_the_last_acceptance() ->
             last,
         ]
     )
-    assert isinstance(told[-2], ToldCoordinator) and isinstance(told[-2].message, msg.Accepted)
-    assert isinstance(told[-1], ToldCoordinator) and isinstance(told[-1].message, msg.Progress)
-    assert (told[-1].message.items_in, told[-1].message.items_out) == (7, 5)
+    assert isinstance(told[-2], ToldCoordinator) and isinstance(told[-2].message, msg.Progress)
+    assert isinstance(told[-1], ToldCoordinator) and isinstance(told[-1].message, msg.Accepted)
+    assert (told[-2].message.items_in, told[-2].message.items_out) == (7, 5)
 
 
 class AdvancesWhenItAccepts(BatchWorker):

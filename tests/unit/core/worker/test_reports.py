@@ -51,7 +51,7 @@ def test_a_report_says_what_a_replay_took_once_all_that_had_entered_is_through_a
     assert {us > 0 for through, us in took if through} == {True}
 
 
-def test_what_all_of_the_input_has_come_to_is_told_with_the_last_acceptance() -> None:
+def test_what_all_of_the_input_has_come_to_is_told_before_the_last_acceptance() -> None:
     cluster = letters_cluster(heartbeat=3_600_000_000)
     cluster.feed(0, *"defg")
     cluster.end()
@@ -59,6 +59,9 @@ def test_what_all_of_the_input_has_come_to_is_told_with_the_last_acceptance() ->
     before = len(cluster.heard(msg.Progress))
     cluster.save()
     told = cluster.heard(msg.Progress)[before:]
+    for worker in cluster.workers:
+        said = [type(message) for name, message in cluster.told if name == worker]
+        assert said[said.index(msg.Accepted) - 1] is msg.Progress
     assert sum(each.items_in for each in told) == sum(each.items_out for each in told) == 8 + 4
 
 

@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from flamestream.job.settings import coordinator_settings
 from flamestream_operator.coordination.cluster_state import ZooKeeper
+from flamestream_operator.jobs import effects
 from support.operator.plain_cluster import Places
 from support.operator.real_cluster import VARIABLE, namespace, served
 from support.versitygw import S3Server
@@ -55,6 +58,8 @@ def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 BUSY = 60_000_000
 """Microseconds of silence that cost no worker here: on a busy machine a process may say nothing for two seconds, and
 these tests count who is lost. Who is killed is missed by its link; one that is paused is in test_coordinators.py."""
+LATE = 10_000_000
+"""A new coordinator's wait, in microseconds, for workers that dial at once, but on a busy machine."""
 
 
 @pytest.fixture
@@ -62,5 +67,10 @@ def places(
     own_api_server: None, zookeeper: ZooKeeper, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Places]:
     monkeypatch.setattr("flamestream_operator.jobs.effects.SILENCE", BUSY)
+    monkeypatch.setattr(
+        effects,
+        "coordinator_settings",
+        lambda *given: replace(coordinator_settings(*given), discovery_us=LATE, settle_us=LATE),
+    )
     with namespace() as name:
         yield Places(zookeeper, s3, name, tmp_path)

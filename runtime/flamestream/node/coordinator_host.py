@@ -182,7 +182,6 @@ class CoordinatorHost:
         """A worker's control link has ended."""
         log.info("worker disconnected", extra={"job": self._settings.job, "worker": worker, "reason": reason})
         self._forget(worker)
-        self._recent.pop(worker, None)
         self._post(co.WorkerDisconnected(worker))
 
     def gone(self, workers: Sequence[WorkerId]) -> None:
@@ -230,6 +229,7 @@ class CoordinatorHost:
         if self.finish is not None:
             return  # its last counts are what the job has come to
         self._busy.pop(worker, None)
+        self._recent.pop(worker, None)
         self._sampling.left(worker)
         if (told := self._figures.pop(worker, None)) is not None:
             self._left[worker] = told

@@ -66,7 +66,7 @@ LATE = 10_000_000
 def places(
     own_api_server: None, zookeeper: ZooKeeper, s3: S3Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Places]:
-    monkeypatch.setattr("flamestream_operator.jobs.effects.SILENCE", BUSY)
+    monkeypatch.setattr(effects, "SILENCE", BUSY)
     monkeypatch.setattr(
         effects,
         "coordinator_settings",

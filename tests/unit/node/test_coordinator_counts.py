@@ -200,12 +200,14 @@ def test_idle_partitions_are_those_of_the_layout_s_workers(host: CoordinatorHost
 def test_what_a_job_has_come_to_stays_when_its_workers_have_left(host: CoordinatorHost) -> None:
     host._report(Report(Status(phase="running", workers=(A, B))))
     for worker in (A, B):
-        host.from_worker(worker, progress(20, 40))
+        host.from_worker(worker, progress(20, 40, calls=(3,)))
+    before = host.look()
     host._finish(Finish("completed"))
     for worker in (A, B):
         host.disconnected(worker, "the job has ended")
     assert [(each.items_in, each.items_out) for each in host.look().workers] == [(20, 40)] * 2
     assert (host.look().items_in, host.look().items_out) == (40, 80)
+    assert before.latency is not None and host.look().latency == before.latency
 
 
 def test_the_end_of_a_replay_is_said_once_with_the_steps_before(

@@ -20,6 +20,11 @@ from flamestream.core.protocol.snapshot import SnapshotIndex
 from flamestream.model.errors import Corrupt, UserError
 from flamestream.model.time import Instant
 
+BEGIN_ANEW: Final = (
+    "or begin anew: `flamestream reset` removes what a job of one machine has left, upgrade.strategy: Fresh "
+    "drops a cluster's"
+)
+
 
 class CommittedSnapshot:
     """The committed index, and the way to have it again."""
@@ -101,12 +106,6 @@ class CommittedSnapshot:
             return
         self._asked, self._again = record.index, None
         self._instructions.add(ReadIndex(record.index, record.index_hash))
-
-
-BEGIN_ANEW: Final = (
-    "or begin anew: `flamestream reset` removes what a job of one machine has left, upgrade.strategy: Fresh "
-    "drops a cluster's"
-)
 
 
 def check_start(record: JobRecord, settings: Settings) -> None:

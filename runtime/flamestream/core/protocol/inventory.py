@@ -195,11 +195,11 @@ def known_fronts(index: SnapshotIndex) -> tuple[KnownFront, ...]:
     if (inventory := index.inventory) is None:
         return ()
     begins = {position.front: position.begins for position in index.fronts}
-    runs = inventory.runs or {}
-    return tuple(
-        KnownFront(name, begins.get(FrontId(number), START), name not in inventory.sources, runs=runs.get(name))
+    fronts = (
+        KnownFront(name, begins.get(FrontId(number), START), away=name not in inventory.sources)
         for number, name in enumerate(inventory.fronts)
-    )  # fmt: skip
+    )
+    return timed_by(inventory, fronts)
 
 
 def timed_by(

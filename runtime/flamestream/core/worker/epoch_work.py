@@ -40,8 +40,6 @@ class EpochWork:
     ) -> None:  # fmt: skip
         self._numbers = numbers
         self.actions: list[Action] = []
-        self.through = False
-        """All of the input is in the epoch that was accepted just now."""
         self._fence = fence
         self._cuts = cuts
         self._states = states
@@ -111,14 +109,17 @@ class EpochWork:
 
     # --- the work -------------------------------------------------------------------------------------------
 
-    def go_on(self, settled: Time) -> None:
-        """Do a slice of what is left to do. All output below `settled` is with its consumers."""
+    def go_on(self, settled: Time) -> bool:
+        """Do a slice of what is left to do. All output below `settled` is with its consumers. Whether an epoch was
+        accepted that has all of the input."""
+        last = False
         if self._chores:
             self._trim()
         elif self._pending is not None:
-            self._snapshot(self._pending, settled)
+            last = self._snapshot(self._pending, settled)
         if self._chores or (self._pending is not None and self._pending.rows.encoding):
             self.actions.append(Wake())
+        return last
 
     def finish_chores(self) -> None:
         """All that is left at once: an unfinished one holds buckets that a snapshot or a rollback must
@@ -145,7 +146,7 @@ class EpochWork:
                 del self._chores[0]
                 break
 
-    def _snapshot(self, pending: PendingSnapshot, settled: Time) -> None:
+    def _snapshot(self, pending: PendingSnapshot, settled: Time) -> bool:
         if pending.rows.encoding:
             pending.rows.encode(self._settings.slice_size, self._settings.slice_bytes)
         # The cut may come before the announcement, which has another link: then nothing is merged this time.
@@ -153,8 +154,10 @@ class EpochWork:
         if (upload := pending.upload(compact, self._numbers.kept)) is not None:
             self.actions.append(upload)
         elif (accepted := pending.accepted(settled)) is not None:
-            self._pending, self.through = None, accepted.cut == END
+            self._pending = None
             self.actions.append(ToldCoordinator(accepted))
+            return accepted.cut == END
+        return False
 
     def _rows(self, epoch: Epoch, cut: Time) -> Iterator[Row | None]:
         for vertex, state in self._states.items():

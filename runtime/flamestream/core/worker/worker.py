@@ -198,9 +198,8 @@ class Worker:
                 self._hear_own()
             self._to_acker()
         calls = self._outputs.calls()
-        self._epochs.go_on(self._outputs.settled(self._minimal))
-        if self._epochs.through:
-            self._report()  # before the last acceptance (!): behind it the job may have ended
+        if self._epochs.go_on(self._outputs.settled(self._minimal)):
+            self._tell_progress()  # before the last acceptance (!): behind it the job may have ended
         self._calls.go_on()
         if self._instant - self._probed >= self.settings.probe and self._rejoin.running:
             self._probed = self._instant
@@ -612,12 +611,11 @@ class Worker:
                     )
 
     def _report(self) -> None:
-        through, self._epochs.through = self._epochs.through, False
-        if not through and self._instant - self._reported < max(
-            self.settings.heartbeat, self.settings.report
-        ):
-            # a standby reports too: else nobody could tell that its machine is gone before it is given slots
-            return
+        # a standby reports too: else nobody could tell that its machine is gone before it is given slots
+        if self._instant - self._reported >= max(self.settings.heartbeat, self.settings.report):
+            self._tell_progress()
+
+    def _tell_progress(self) -> None:
         self._reported = self._instant
         acker, fronts, contended = self._acker, self._fronts, self.flow.contended()
         # minimal time stays at it; said each time, for the coordinator may be a new one

@@ -28,6 +28,7 @@ merged.reduce(
 ).sink("counts", key=lambda count: count % 5)
 """
 CLIENT = Path(__file__).parents[4] / "examples" / "connectors" / "socket_client.py"
+UNSAVED = [line.replace("100ms", "30s") for line in SMALL]
 OUT = "sinks: {counts: {files: {path: out, fsync: false}}}"
 
 
@@ -106,24 +107,22 @@ def killed(scratch: Scratch, *, delivered: int) -> None:
 
 
 def test_a_killed_run_goes_on_at_another_rate_with_the_times_that_it_had(scratch: Scratch) -> None:
-    unsaved = [line.replace("100ms", "30s") for line in SMALL]
     numbers = "numbers: {generator: {count: 6000, rate: 900}}"
-    graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'", small=unsaved)
+    graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'", small=UNSAVED)
     killed(scratch, delivered=300)
-    graph_of(scratch, {"numbers": numbers.replace("900", "9000")}, decode="lambda _: 'n'", small=unsaved)
+    graph_of(scratch, {"numbers": numbers.replace("900", "9000")}, decode="lambda _: 'n'", small=UNSAVED)
     assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
     assert counted(scratch) == counts_of(6000), "nothing is lost or doubled"
     audit = json.loads(scratch.type("audit", "job.yaml", "--json").text)
     assert audit["clean"] and audit["verdict"]["delivered"] == 6000
 
 
-@pytest.mark.parametrize("interval", ["100ms", "30s"], ids=["behind a snapshot", "before the first snapshot"])
+@pytest.mark.parametrize("small", [SMALL, UNSAVED], ids=["behind a snapshot", "before the first snapshot"])
 def test_a_source_that_would_get_its_times_otherwise_is_refused_until_it_is_set_back(
-    scratch: Scratch, interval: str
+    scratch: Scratch, small: Sequence[str]
 ) -> None:
-    numbers, small = (
-        "numbers: {generator: {count: 6000, rate: 400}}",  # not over before a busy machine has stopped it
-        [line.replace("100ms", interval) for line in SMALL],
+    numbers = (
+        "numbers: {generator: {count: 6000, rate: 400}}"  # not over before a busy machine has stopped it
     )
     graph_of(scratch, {"numbers": numbers}, decode="lambda _: 'n'", small=small)
     stopped(scratch, delivered=100)
@@ -147,15 +146,12 @@ import flamestream as fs
 graph = fs.Graph("alike")
 graph.source("numbers", lambda _: "n").sink("counts", key=lambda _: 0)
 """
-    numbers, small = (
-        "sources: {numbers: {generator: {count: 6000, rate: 50}}}",
-        [line.replace("100ms", "30s") for line in SMALL],
-    )
-    scratch.job(alike, numbers, OUT, *small)
+    numbers = "sources: {numbers: {generator: {count: 6000, rate: 50}}}"
+    scratch.job(alike, numbers, OUT, *UNSAVED)
     killed(scratch, delivered=40)
-    scratch.job(alike, numbers.replace(", rate: 50", ""), OUT, *small)
+    scratch.job(alike, numbers.replace(", rate: 50", ""), OUT, *UNSAVED)
     assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.JOB_FAILED
-    scratch.job(alike, numbers.replace("50", "5000"), OUT, *small)
+    scratch.job(alike, numbers.replace("50", "5000"), OUT, *UNSAVED)
     assert scratch.type("run", "job.yaml", "--no-spark").code == ExitCode.OK
     assert counted(scratch).total() == 6000
 

@@ -20,9 +20,11 @@ OUT = SinkName("out")
 LEFT, RIGHT = KnownFront("left"), KnownFront("right")
 
 
-def of(*sources: str) -> Inventory:
-    """Contents of a graph with these sources, a front each."""
-    return Inventory(sources, (OUT,), (), sources)
+def of(*sources: str, runs: int | None = None) -> Inventory:
+    """Contents of a graph with these sources, a front each, which enters so many records at one time."""
+    return Inventory(
+        sources, (OUT,), (), sources, runs=None if runs is None else dict.fromkeys(sources, runs)
+    )
 
 
 def began(*sources: str, committed: bool = True) -> Bench:
@@ -30,9 +32,9 @@ def began(*sources: str, committed: bool = True) -> Bench:
     return bench.epoch(5) if committed else bench
 
 
-def goes_on(old: Bench, *sources: str, nonce: str = "n2", **changes: Any) -> Bench:
+def goes_on(old: Bench, *sources: str, nonce: str = "n2", runs: int | None = None, **changes: Any) -> Bench:
     """A start of a graph with these sources, up to its Recover."""
-    bench = successor(old, nonce, inventory=of(*sources), **changes).sleep(3 * SECOND)
+    bench = successor(old, nonce, inventory=of(*sources, runs=runs), **changes).sleep(3 * SECOND)
     for worker in "cd":
         bench.say(bench.hello(f"{worker}{nonce}", graph=bench.settings.graph))
     return bench
@@ -175,19 +177,12 @@ def test_fronts_of_one_source_are_as_many_as_they_were(committed: bool) -> None:
     assert "source 'left' had 2 fronts, and has 3 now" in bench.end.message
 
 
-def timed(runs: int) -> Inventory:
-    """Contents of a graph whose source enters so many records at one time."""
-    return replace(of("left"), runs={"left": runs})
-
-
 @pytest.mark.parametrize("committed", [False, True])
 def test_a_source_gets_its_times_for_good_as_it_got_them_at_its_first_start(committed: bool) -> None:
-    old = running(inventory=timed(1))
+    old = running(inventory=of("left", runs=1))
     old = old.epoch(5) if committed else old
     assert old.record.fronts == (replace(LEFT, runs=1),)
-    refused = successor(old, "n2", inventory=timed(64)).sleep(3 * SECOND)
-    for worker in "cd":
-        refused.say(refused.hello(f"{worker}n2"))
+    refused = goes_on(old, "left", runs=64)
     assert refused.end.category == "user"
     assert "source 'left' got its times by the number of a record, 1 at once" in refused.end.message
     assert refused.record.fronts == (replace(LEFT, runs=1),), "who sets it back goes on"
@@ -202,10 +197,7 @@ def test_who_was_refused_with_a_front_more_goes_on_without_it() -> None:
 def test_where_nothing_has_left_that_would_come_again_a_source_may_get_other_times(
     changes: dict[str, Any],
 ) -> None:
-    old = running(inventory=timed(1), **changes)
-    bench = successor(old, "n2", inventory=timed(64), **changes).sleep(3 * SECOND)
-    for worker in "cd":
-        bench.say(bench.hello(f"{worker}n2"))
+    bench = goes_on(running(inventory=of("left", runs=1), **changes), "left", runs=64, **changes)
     assert bench.last(msg.Recover) is not None
     assert bench.record.fronts == (replace(LEFT, runs=64),), "what leaves from here on has these"
 
